@@ -1,0 +1,70 @@
+import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import type { Tables } from '../schema/tables.ts'
+
+/** Any Drizzle Postgres database or transaction, whichever driver is below it. */
+// oxlint-disable-next-line typescript/no-explicit-any -- the caller's own schema is none of our business
+export type DrizzlePg = PgDatabase<PgQueryResultHKT, any, any>
+
+/** What a connection can do; the contract suite skips by these, never by the driver's name. */
+export interface Capabilities {
+  /** Transactions in which the next statement depends on the answer of the last. Not over HTTP. */
+  interactiveTx: boolean
+  /** A dedicated session that can LISTEN. */
+  listen: boolean
+  /** Session-level advisory locks mean something. Not over HTTP, nor through a transaction-mode pooler. */
+  sessionLocks: boolean
+}
+
+/** Where statements can be run: a database, or a transaction of it. */
+export interface Executor {
+  readonly drizzle: DrizzlePg
+  readonly tables: Tables
+  /** The Postgres schema that holds Millrace. */
+  readonly schema: string
+}
+
+/** What the rooms need of a database. One per process; made by one of the files in db/drivers. */
+export interface Db extends Executor {
+  /** For messages: `node-postgres`, `neon-http`, `neon-ws` or `pglite`. */
+  readonly driver: string
+  readonly capabilities: Capabilities
+  /**
+   * Runs `work` in a transaction: it commits when the promise resolves and rolls back when it rejects.
+   *
+   * @throws TRANSACTION_UNSUPPORTED without `interactiveTx`
+   */
+  transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /**
+   * Opens a dedicated session outside any pool, for LISTEN and for migrations. On Neon it goes to the
+   * direct (unpooled) host.
+   *
+   * @throws LISTEN_UNSUPPORTED without `listen`; DATABASE_UNAVAILABLE
+   */
+  connectDirect(options?: { signal?: AbortSignal }): Promise<DirectConnection>
+  /** Closes the pool. Calls after it fail with STORE_CLOSED. */
+  close(): Promise<void>
+}
+
+/** A dedicated session. Everything in and out is text. */
+export interface DirectConnection {
+  /** One statement with `$1` parameters; rows as the driver decodes them, so cast in the SQL. */
+  query(text: string, parameters?: (string | null)[]): Promise<Record<string, unknown>[]>
+  /** A script of several statements, without parameters. */
+  execute(script: string): Promise<void>
+  onNotification(listener: (channel: string, payload: string) => void): void
+  /** Called once when the session is gone, however it ended. */
+  onClose(listener: (error?: Error) => void): void
+  /** Ends the session; resolves in bounded time even when the peer is gone. */
+  close(): Promise<void>
+}
+
+/** The option by which every write (and `read`) joins a Drizzle transaction of the caller's. */
+export interface TxOption {
+  /** A Drizzle transaction on the same database, of whichever driver. */
+  tx?: DrizzlePg
+}
+
+/** The executor for a call: the caller's transaction if there is one, else the database. */
+export function executorFor(db: Executor, options: TxOption | undefined): Executor {
+  return options?.tx === undefined ? db : { drizzle: options.tx, tables: db.tables, schema: db.schema }
+}
