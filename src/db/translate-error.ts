@@ -40,7 +40,8 @@ export function translateError(error: unknown): MillraceError {
   if (fromPostgres === undefined) return connectionError(error)
   const known = byState[fromPostgres.code] ?? byState[fromPostgres.code.slice(0, 2)]
   const words = fromPostgres.message
-  const message = known === undefined ? `the database refused a statement: ${words}` : `${known.message} (${words})`
+  const message =
+    known === undefined ? `the database refused a statement: ${words}` : `${known.message} (${words})`
   return new MillraceError(known?.code ?? 'DATABASE_ERROR', message, {
     details: { sqlState: fromPostgres.code, ...namesIn(fromPostgres) },
     cause: fromPostgres,
@@ -65,7 +66,11 @@ function* causes(error: unknown): Generator<Record<string, unknown>> {
 
 function findPostgresError(error: unknown): PostgresError | undefined {
   for (const cause of causes(error)) {
-    if (typeof cause.code === 'string' && /^[0-9A-Z]{5}$/.test(cause.code) && !/^E[A-Z]{4}$/.test(cause.code)) {
+    if (
+      typeof cause.code === 'string' &&
+      /^[0-9A-Z]{5}$/.test(cause.code) &&
+      !/^E[A-Z]{4}$/.test(cause.code)
+    ) {
       return cause as unknown as PostgresError
     }
   }

@@ -24,7 +24,8 @@ function refuse(kind: string, problem: string): never {
  */
 export function assertSharedName(kind: string, name: string): void {
   assertReadableName(kind, name)
-  if (name.startsWith(reservedPrefix)) refuse(kind, `must not begin with "${reservedPrefix}", which is reserved`)
+  if (name.startsWith(reservedPrefix))
+    refuse(kind, `must not begin with "${reservedPrefix}", which is reserved`)
 }
 
 /**

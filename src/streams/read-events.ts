@@ -1,0 +1,121 @@
+import { sql } from 'drizzle-orm'
+import { textArray } from '../db/array-literal.ts'
+import { toDate, toNumber } from '../db/decode.ts'
+import { executorFor, type Db, type TxOption } from '../db/port.ts'
+import { qualified, runQuery } from '../db/run.ts'
+import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
+import { assertReadableName } from '../schema/names.ts'
+import type { StoredEvent } from './event.ts'
+import { splitTypes } from './type-filter.ts'
+
+/** A page holds at most so many events. */
+export const maxPageEvents = 1000
+/** Stays well below the 10 MB that Neon's HTTP endpoint answers with. */
+const maxPageBytes = 4 * 1024 * 1024
+/** How many events a filtered read looks at before it answers with what it has. */
+const filterScanLimit = 10_000
+
+/** What {@link readEvents} takes. */
+export interface ReadRange {
+  /** Read what comes after this offset. Default 0: from the start. */
+  after?: number
+  /** At most so many events: default 100, at most 1000; 0 and less reads nothing. */
+  limit?: number
+  /** Only events of these types; `*` at the end matches any rest. */
+  types?: readonly string[]
+}
+
+/** What {@link readEvents} returns. */
+export interface EventPage {
+  events: StoredEvent[]
+  /** Read on from here: pass it as `after`. */
+  next: number
+  /** Up to here every publish is decided; nobody reads past it. */
+  horizon: number
+  /** There may be more right now; if false, wait for a wake. */
+  more: boolean
+}
+
+/**
+ * Reads a stream after an offset, in offset order, never past the horizon: who follows `next` sees
+ * every committed event exactly once (S1). A stream that does not exist reads as empty. One round
+ * trip, one statement; at limit 0 and less, none (S5).
+ *
+ * @throws INVALID_NAME, INVALID_INPUT, OFFSET_AHEAD when `after` is beyond everything ever numbered,
+ *   ISOLATION_LEVEL when `{ tx }` is above READ COMMITTED
+ */
+export async function readEvents(
+  db: Db,
+  stream: string,
+  range: ReadRange = {},
+  options: TxOption = {},
+): Promise<EventPage> {
+  assertReadableName('stream', stream)
+  const after = assertOffset('after', range.after ?? 0)
+  const limit = Math.min(range.limit ?? 100, maxPageEvents)
+  const types = splitTypes(range.types)
+  if (!(limit > 0)) return { events: [], next: after, horizon: after, more: false }
+  const on = executorFor(db, options)
+  const [header, ...rows] = await runQuery<ReadRow>(
+    on,
+    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_published_at, o_running::text
+      from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${Math.floor(limit)}::integer,
+        ${textArray(types.exact)}, ${textArray(types.patterns)},
+        ${maxPageBytes}::bigint, ${filterScanLimit}::integer)`,
+  )
+  if (header === undefined) throw new Error('read_events returned no header')
+  assertNotAhead(after, toNumber(header.o_offset))
+  return toPage(header, rows, after, Math.floor(limit))
+}
+
+/**
+ * Checks that a number can be an offset.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertOffset(field: string, offset: number): number {
+  if (!Number.isSafeInteger(offset) || offset < 0)
+    throw invalidInput(field, 'must be a whole number, 0 or more')
+  return offset
+}
+
+function assertNotAhead(after: number, lastNumber: number): void {
+  if (after <= lastNumber) return
+  throw new MillraceError(
+    'OFFSET_AHEAD',
+    `after=${after} lies beyond ${lastNumber}, the last offset this database has given out: it may be another database, or one restored to an earlier time`,
+    { details: { field: 'after', last: lastNumber } },
+  )
+}
+
+interface ReadRow {
+  o_horizon: string
+  o_offset: string
+  o_type: string
+  o_key: string | null
+  o_data: string
+  o_headers: string | null
+  o_published_at: unknown
+  o_running: string
+}
+
+function toPage(header: ReadRow, rows: ReadRow[], after: number, limit: number): EventPage {
+  const horizon = toNumber(header.o_horizon)
+  const scannedTo = toNumber(header.o_running)
+  const events = rows.map(toEvent)
+  const last = rows.at(-1)
+  const cut = last !== undefined && (rows.length >= limit || toNumber(last.o_running) >= maxPageBytes)
+  const end = cut ? toNumber(last.o_offset) : scannedTo
+  return { events, next: Math.max(after, end), horizon, more: cut || scannedTo < horizon }
+}
+
+function toEvent(row: ReadRow): StoredEvent {
+  return {
+    offset: toNumber(row.o_offset),
+    type: row.o_type,
+    key: row.o_key,
+    dataText: row.o_data,
+    headers: row.o_headers === null ? null : (JSON.parse(row.o_headers) as Record<string, string>),
+    publishedAt: toDate(row.o_published_at),
+  }
+}
