@@ -146,4 +146,5 @@ CREATE INDEX "deliveries_due" ON "millrace"."deliveries" USING btree ("webhook_i
 CREATE INDEX "deliveries_unit" ON "millrace"."deliveries" USING btree ("webhook_id","unit","offset") WHERE "millrace"."deliveries"."state" <> 'dead';--> statement-breakpoint
 CREATE INDEX "webhook_secrets_webhook" ON "millrace"."webhook_secrets" USING btree ("webhook_id");--> statement-breakpoint
 CREATE INDEX "webhooks_stream" ON "millrace"."webhooks" USING btree ("stream_id","id");--> statement-breakpoint
-CREATE INDEX "webhooks_due" ON "millrace"."webhooks" USING btree ("due_at") WHERE "millrace"."webhooks"."state" = 'active';
+CREATE INDEX "webhooks_due" ON "millrace"."webhooks" USING btree ("due_at") WHERE "millrace"."webhooks"."state" = 'active';--> statement-breakpoint
+CREATE INDEX "webhooks_leased" ON "millrace"."webhooks" USING btree ("lease_until") WHERE "millrace"."webhooks"."lease_token" is not null;

@@ -53,6 +53,10 @@ export function webhookTables(schema: PgSchema) {
       index('webhooks_due')
         .on(t.dueAt)
         .where(sql`${t.state} = 'active'`),
+      // when the lease of a worker that died runs out
+      index('webhooks_leased')
+        .on(t.leaseUntil)
+        .where(sql`${t.leaseToken} is not null`),
       check('webhooks_offset', sql`${t.offset} >= 0`),
     ],
   )
