@@ -39,24 +39,21 @@ export async function drain(options: DrainOptions): Promise<DrainReport> {
   const signal = createSignal(clock)
   const report: DrainReport = { webhooks: 0, cut: false, nextDueInMs: null, foreignEnvironment: null }
   const endAt = clock.now() + options.budgetMs * (1 - finishShare)
-  let ended = true
-  engine.onLaneEnd(() => {
-    ended = true
-    signal.fire()
-  })
+  engine.onLaneEnd(() => signal.fire())
+  let full = false
   try {
     for (;;) {
-      if (clock.now() >= endAt) report.cut = true
-      if (report.cut) break
-      if (ended) {
-        ended = false
+      if (engine.active === 0 || full) {
         const claimed = await engine.claim(options.scope ?? { kind: 'all' })
+        full = claimed.full
         report.webhooks += claimed.started
         report.nextDueInMs = claimed.nextDueInMs
         report.foreignEnvironment = claimed.foreignEnvironment
-        if (claimed.started === 0 && engine.active === 0 && !ended) break
+        if (engine.active === 0 && claimed.started === 0) break
       }
-      if (!ended) await signal.wait(Math.max(0, endAt - clock.now()))
+      if (engine.active > 0) await signal.wait(Math.max(0, endAt - clock.now()))
+      report.cut = clock.now() >= endAt
+      if (report.cut) break
     }
   } finally {
     await engine.stop({ withinMs: Math.max(0, options.budgetMs * finishShare) })
