@@ -249,14 +249,14 @@ export class Lane {
     this.#sending.delete(item)
     this.#retries.gaveUp(item.event.offset)
     limiter.leave(this.#host)
-    const abandoned = result.kind === 'error' && result.reason === 'aborted'
-    if (this.#phase !== 'ended' && !abandoned) this.#settle(item, result)
+    if (this.#phase !== 'ended') this.#settle(item, result)
     this.#signal.fire()
   }
 
   #settle(item: Item, result: SendResult): void {
     const attempt = item.attempts + 1
     const outcome = this.#services.decide(this.webhook, attempt, result)
+    if (outcome.kind === 'abandoned') return
     recordOutcome(this.#changes, item, attempt, outcome, result)
     this.#pacing.outcome(outcome.kind === 'delivered')
     if (outcome.kind === 'delivered' || outcome.kind === 'dead') this.#pass(item)
