@@ -255,7 +255,7 @@ export class Lane {
 
   #settle(item: Item, result: SendResult): void {
     const attempt = item.attempts + 1
-    const outcome = this.#services.decide(this.webhook, attempt, result)
+    const outcome = this.#services.judge(this.webhook, item.event, attempt, result)
     if (outcome.kind === 'abandoned') return
     recordOutcome(this.#changes, item, attempt, outcome, result)
     this.#pacing.outcome(outcome.kind === 'delivered')
