@@ -1,5 +1,5 @@
 // Millrace on Cloudflare Workers: the HTTP API, and delivery by short drains, with no VM anywhere.
-import { createEdge, type Invocation } from '../src/edge/create-edge.ts'
+import { createEdge } from '../src/edge/create-edge.ts'
 import type { Log } from '../src/ports.ts'
 import type { Environment } from '../src/settings.ts'
 import { createSystemPorts } from '../src/system-ports.ts'

@@ -66,14 +66,14 @@ async function openEmbedded(settings: Settings, options: OpenOptions): Promise<O
 
 async function openPglite(settings: Settings): Promise<OpenedDatabase> {
   const folder = join(settings.dataDir, 'pglite')
-  const release = await lockPgliteFolder(folder)
+  const lock = await lockPgliteFolder(folder)
   const db = await createPgliteDb({ dataDir: folder, schema: settings.schema })
   return {
     db,
     description: `PGlite in ${folder}`,
     async close() {
       await db.close()
-      await release()
+      lock.release()
     },
   }
 }
