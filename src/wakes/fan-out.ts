@@ -32,8 +32,8 @@ export interface FanOut {
   /** The channels that have a listener. */
   channels(): string[]
   deliver(channel: string, payload: string): void
-  /** The LISTEN of a channel stands. */
-  standing(channel: string): void
+  /** The LISTENs of all channels stand: resolves every `ready` still open. */
+  standing(): void
   /** The database refuses a channel: ends its listeners with the error. */
   refuse(channel: string, error: unknown): void
   /** No LISTEN will stand for now: fails every `ready` still open; the listeners stay. */
@@ -49,20 +49,23 @@ interface Member {
   ready: { resolve(): void; reject(error: unknown): void }
 }
 
-/** @param onChange called when a channel got its first listener, or lost its last */
+/** @param onChange called when a listener came, or a channel lost its last one */
 export function createFanOut(onChange: () => void): FanOut {
   const byChannel = new Map<string, Set<Member>>()
+  /** Whose `ready` is open. Also a second listener waits: its channel may be on the way out just now. */
+  const waiting = new Set<Member>()
   const everyone = (): Member[] => [...byChannel.values()].flatMap((members) => [...members])
   const leave = (channel: string, member: Member): void => {
+    waiting.delete(member)
     const members = byChannel.get(channel)
     if (!members?.delete(member) || members.size > 0) return
     byChannel.delete(channel)
     onChange()
   }
   const join = (channel: string, member: Member): void => {
-    const members = byChannel.get(channel)
-    if (members !== undefined) return void members.add(member)
-    byChannel.set(channel, new Set([member]))
+    const members = byChannel.get(channel) ?? new Set()
+    byChannel.set(channel, members.add(member))
+    waiting.add(member)
     onChange()
   }
   const endAll = (members: Iterable<Member>, readyError: unknown, error?: unknown): void => {
@@ -83,12 +86,14 @@ export function createFanOut(onChange: () => void): FanOut {
       for (const { mailbox } of byChannel.get(channel) ?? [])
         mailbox.put({ kind: 'notification', channel, payload })
     },
-    standing(channel) {
-      for (const { ready } of byChannel.get(channel) ?? []) ready.resolve()
+    standing() {
+      for (const { ready } of waiting) ready.resolve()
+      waiting.clear()
     },
     refuse: (channel, error) => endAll(byChannel.get(channel) ?? [], error, error),
     unavailable(error) {
-      for (const { ready } of everyone()) ready.reject(error)
+      for (const { ready } of waiting) ready.reject(error)
+      waiting.clear()
     },
     reconnected() {
       for (const { mailbox } of everyone()) mailbox.put({ kind: 'reconnected' })

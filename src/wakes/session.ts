@@ -14,8 +14,8 @@ export interface SessionOptions {
   /** The channels wanted now; asked again on each `reconcile`. */
   wanted: () => string[]
   onNotification: (channel: string, payload: string) => void
-  /** The LISTEN of a channel stands. */
-  onStanding: (channel: string) => void
+  /** Every channel wanted now is listened to. */
+  onStanding: () => void
   /** The database refuses a channel, though the connection is well; it must not be wanted any more. */
   onRefused: (channel: string, error: unknown) => void
   /** Every so often a statement proves that the server answers; absent, no SQL is spent on that. */
@@ -93,8 +93,12 @@ function createReconciler(given: Reconciling): () => Promise<void> {
   let running: Promise<void> | undefined
   const pass = async (): Promise<void> => {
     try {
-      for (let steps = difference(given); steps.length > 0; steps = difference(given))
+      let steps = difference(given)
+      while (steps.length > 0) {
         await apply(given, steps)
+        steps = difference(given)
+      }
+      given.options.onStanding()
     } catch (error) {
       given.lose(translateError(error))
       throw error
@@ -136,10 +140,7 @@ async function apply(given: Reconciling, steps: Step[]): Promise<void> {
   }
   for (const { verb, channel } of steps) {
     if (verb === 'UNLISTEN') given.standing.delete(channel)
-    else {
-      given.standing.add(channel)
-      given.options.onStanding(channel)
-    }
+    else given.standing.add(channel)
   }
 }
 

@@ -153,16 +153,16 @@ describe('the end of a listener', () => {
 })
 
 describe('the channels of a fan-out', () => {
-  it('change with the first and the last listener only', () => {
+  it('change with each listener that comes, and the last that leaves', () => {
     let changes = 0
     const fanOut = createFanOut(() => (changes += 1))
     const first = fanOut.listen('c')
     const second = fanOut.listen('c')
-    expect([changes, fanOut.channels()]).toEqual([1, ['c']])
+    expect([changes, fanOut.channels()]).toEqual([2, ['c']])
     first.close()
     first.close()
-    expect([changes, fanOut.channels()]).toEqual([1, ['c']])
+    expect([changes, fanOut.channels()]).toEqual([2, ['c']])
     second.close()
-    expect([changes, fanOut.channels()]).toEqual([2, []])
+    expect([changes, fanOut.channels()]).toEqual([3, []])
   })
 })
