@@ -122,8 +122,7 @@ function createInside(options: ForwarderOptions): Inside {
     options,
     modes: createModeCell(),
     wakes: createWakeRegistry(clock),
-    // A failure of it loses the session, which is all that needs to be known of it.
-    fanOut: createFanOut(() => void inside.session?.reconcile().catch(() => {})),
+    fanOut: createFanOut(() => reconcile(inside)),
     backoff: createBackoff({ ...defaultBackoff, ...options.backoff }, random),
     stop: new AbortController(),
     session: undefined,
@@ -131,6 +130,11 @@ function createInside(options: ForwarderOptions): Inside {
     interrupted: false,
   }
   return inside
+}
+
+function reconcile(inside: Inside): void {
+  // A failure of it loses the session, which is all that needs to be known of it.
+  inside.session?.reconcile().catch(() => {})
 }
 
 async function end(inside: Inside, running: Promise<void> | undefined): Promise<void> {
@@ -169,7 +173,10 @@ function listenSteps(inside: Inside): ListenSteps {
     heartbeatMs: options.heartbeatMs,
     signal: inside.stop.signal,
     wanted: fanOut.channels,
-    onStanding: fanOut.standing,
+    onStanding() {
+      // Before the self-test came through, a LISTEN that stands promises nothing.
+      if (inside.modes.mode === 'listening') fanOut.standing()
+    },
     onRefused: fanOut.refuse,
     onNotification(from, payload) {
       if (from !== channel) fanOut.deliver(from, payload)
@@ -190,6 +197,7 @@ function becomeListening(inside: Inside): void {
   inside.interrupted = false
   // Whoever read before the LISTEN stood may have missed what was written in between.
   inside.wakes.raise('all')
+  reconcile(inside)
 }
 
 function becomePolling(inside: Inside, reason: MillraceError): void {

@@ -66,6 +66,8 @@ async function prepare(
   const own = (nonce: string): Promise<unknown> =>
     session.run('the self-test', () => sendOn(connection, steps.channel, nonce))
   await selfTest.run(session, proven ? own : (nonce) => sendFromOutside(steps, nonce))
+  // For who came during the self-test.
+  await session.reconcile()
 }
 
 /** Alone and first, so that a server that takes no LISTEN at all (a standby) is told from a bad channel. */

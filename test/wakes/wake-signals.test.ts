@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createWakeRegistry, isWakeSubject } from '../../src/wakes/wake-signals.ts'
-import { createManualClock } from './support/manual-clock.ts'
+import { createDrivenClock } from '../support/clock.ts'
 
 describe('a wake signal', () => {
   it('stays up until taken, however many wakes came', async () => {
-    const registry = createWakeRegistry(createManualClock())
+    const registry = createWakeRegistry(createDrivenClock())
     const wake = registry.subscribe(['s1'])
     for (let n = 0; n < 1000; n++) registry.raise('s1')
     expect(await wake.wait()).toBe('wake')
@@ -12,7 +12,7 @@ describe('a wake signal', () => {
   })
 
   it('is raised by its own subjects, and by everything', () => {
-    const registry = createWakeRegistry(createManualClock())
+    const registry = createWakeRegistry(createDrivenClock())
     const [one, two, all] = [
       registry.subscribe(['s1', 'q7']),
       registry.subscribe(['s2']),
@@ -29,16 +29,16 @@ describe('a wake signal', () => {
   })
 
   it('times out by the clock, and leaves no timer', async () => {
-    const clock = createManualClock()
+    const clock = createDrivenClock()
     const wake = createWakeRegistry(clock).subscribe('all')
     const waiting = wake.wait({ timeoutMs: 500 })
     await clock.advance(500)
     expect(await waiting).toBe('timeout')
-    expect(clock.pending).toBe(0)
+    expect(clock.pending()).toBe(0)
   })
 
   it('leaves no timer after a wake or an abort', async () => {
-    const clock = createManualClock()
+    const clock = createDrivenClock()
     const registry = createWakeRegistry(clock)
     const wake = registry.subscribe('all')
     const aborter = new AbortController()
@@ -46,11 +46,11 @@ describe('a wake signal', () => {
     registry.raise('all')
     aborter.abort()
     expect(await Promise.all(waits)).toEqual(['wake', 'aborted'])
-    expect(clock.pending).toBe(0)
+    expect(clock.pending()).toBe(0)
   })
 
   it('ends with its signal and with the registry, for those who wait and those who come', async () => {
-    const registry = createWakeRegistry(createManualClock())
+    const registry = createWakeRegistry(createDrivenClock())
     const aborter = new AbortController()
     const byAbort = registry.subscribe(['s1'], { signal: aborter.signal })
     const byClose = registry.subscribe(['s1'])

@@ -9,15 +9,19 @@ import { createForwarder, type Forwarder, type ForwarderOptions } from '../../..
 import type { ListenValue } from '../../../src/wakes/mailbox.ts'
 import type { Connect } from '../../../src/wakes/open-connection.ts'
 import { createTestDatabase } from '../../support/database.ts'
+import { createTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { connectPg } from './pg-direct.ts'
-import { startProxy, type Proxy } from './proxy.ts'
 
 /** A database, a proxy before it, and forwarders through the proxy. */
 export interface Harness {
   url: string
-  proxy: Proxy
+  proxy: TcpProxy
   /** Another program's session on the same database. */
   outside: pg.Pool
+  /** Makes a dedicated session through the proxy. */
+  connect: Connect
+  /** The real clock, real chance, and no log. */
+  ports: ReturnType<typeof createSystemPorts>
   /** For `notify`. */
   executor: Executor
   /** The dedicated sessions that forwarders have made, oldest first. */
@@ -33,13 +37,14 @@ export interface Harness {
 export async function createHarness(): Promise<Harness> {
   const database = await createTestDatabase()
   const { hostname, port } = new URL(database.url)
-  const proxy = await startProxy({ host: hostname, port: Number(port) })
+  const proxy = await createTcpProxy({ host: hostname, port: Number(port) })
   const outside = new pg.Pool({ connectionString: database.url, application_name: 'outside' })
   outside.on('error', () => {})
+  const ports = createSystemPorts()
   const connections: DirectConnection[] = []
   const forwarders: Forwarder[] = []
   const connect: Connect = async (signal) => {
-    const connection = await connectPg(proxy.url(database.url), signal)
+    const connection = await connectPg(proxy.through(database.url), signal)
     connections.push(connection)
     return connection
   }
@@ -48,6 +53,8 @@ export async function createHarness(): Promise<Harness> {
     url: database.url,
     proxy,
     outside,
+    connect,
+    ports,
     executor: { drizzle: drizzle(outside), tables: defineTables(), schema: 'millrace' },
     connections,
     forwarder(options = {}) {
