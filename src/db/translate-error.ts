@@ -35,7 +35,7 @@ const byState: Record<string, { code: ErrorCode; message: string }> = {
  * all parameters, so it is dropped here, and only Postgres's words are kept.
  */
 export function translateError(error: unknown): MillraceError {
-  if (isMillraceError(error)) return error
+  for (const cause of causes(error)) if (isMillraceError(cause)) return cause
   const fromPostgres = findPostgresError(error)
   if (fromPostgres === undefined) return connectionError(error)
   const known = byState[fromPostgres.code] ?? byState[fromPostgres.code.slice(0, 2)]
@@ -89,7 +89,7 @@ function connectionError(error: unknown): MillraceError {
   let innermost: unknown = error
   for (const cause of causes(error)) innermost = cause
   const words = innermost instanceof Error ? innermost.message || innermost.name : String(innermost)
-  const isPrivate = innermost === error && error instanceof Error && /^Failed query/.test(words)
+  const isPrivate = innermost === error && error instanceof Error && words.startsWith('Failed query')
   return new MillraceError(
     'DATABASE_UNAVAILABLE',
     `the database gave no answer${isPrivate || words === '' ? '' : `: ${words}`}`,
