@@ -64,7 +64,7 @@ export function createWakeRegistry(clock: Clock): WakeRegistry {
       for (const group of concerned) for (const signal of group) signal.raise()
     },
     close() {
-      for (const signal of [...members]) signal.close()
+      for (const signal of Array.from(members)) signal.close()
     },
   }
 }
@@ -89,7 +89,7 @@ function createWakeSignal(clock: Clock, signal: AbortSignal | undefined, onClose
   let closed = false
   const listeners = new Set<() => void>()
   const tell = (): void => {
-    for (const listener of [...listeners]) listener()
+    for (const listener of Array.from(listeners)) listener()
   }
   const owned: OwnedSignal = {
     get closed() {
