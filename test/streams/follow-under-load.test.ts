@@ -61,7 +61,8 @@ async function publishAndDawdle(
     await tx.drizzle.execute(sql`select pg_catalog.pg_sleep(pg_catalog.random() * 0.03)`)
     if (rollsBack) throw new Error('changed my mind')
   })
-  await (rollsBack ? expect(done).rejects.toThrow('changed my mind') : done)
+  if (rollsBack) await expect(done).rejects.toThrow('changed my mind')
+  else await done
   return offsets
 }
 
@@ -82,7 +83,9 @@ async function runLoad(db: Db): Promise<{ committed: number[]; seen: number[] }>
   const committed: number[] = []
   let over = false
   const reading = follow(db, () => over)
-  await Promise.all(Array.from({ length: publishers }, (_, publisher) => publishAll(db, publisher, committed)))
+  await Promise.all(
+    Array.from({ length: publishers }, (_, publisher) => publishAll(db, publisher, committed)),
+  )
   over = true
   return { committed: committed.toSorted((a, b) => a - b), seen: await reading }
 }
