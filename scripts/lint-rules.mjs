@@ -59,6 +59,9 @@ const config = {
     'typescript/consistent-type-imports': 'error',
     'eslint/max-lines': ['error', { max: 400 }],
     'eslint/no-console': 'error',
+    // helpers that assert are named expect…; the name of a suite bound to several targets is a variable
+    'vitest/expect-expect': ['error', { assertFunctionNames: ['expect', 'expect*'] }],
+    'vitest/valid-title': ['error', { ignoreTypeOfDescribeName: true }],
     'eslint/no-await-in-loop': 'off',
     'eslint/no-shadow': 'off',
     'eslint/no-underscore-dangle': 'off',
