@@ -4,9 +4,9 @@ import type { ClaimedWebhook } from './engine/claim-webhooks.ts'
 import type { Delivery } from './engine/engine.ts'
 import { formatEvent } from './format.ts'
 import { messageId } from './message-id.ts'
-import { decideOutcome } from './outcome.ts'
+import { decideOutcome, type Outcome } from './outcome.ts'
 import type { Sealer } from './seal.ts'
-import type { Sender, SendFailure } from './sender.ts'
+import type { Sender, SendFailure, SendResult } from './sender.ts'
 import type { CreateSigner, Signer } from './sign.ts'
 import { openSecret } from './stored-secret.ts'
 
@@ -17,6 +17,18 @@ export interface DeliveryOptions {
   /** Opens the secrets; null where no master key is set and they lie in the clear. */
   sealer: Sealer | null
   ports: Pick<Ports, 'clock' | 'random'>
+  /** Told of every attempt once it is judged, for logs and metrics. */
+  onAttempt?: (report: AttemptReport) => void
+}
+
+/** One attempt, and what became of it. */
+export interface AttemptReport {
+  webhook: ClaimedWebhook
+  event: StoredEvent
+  /** From 1. */
+  attempt: number
+  result: SendResult
+  outcome: Outcome
 }
 
 /** Signers of webhooks that were just worked on; keys are imported once, not for every event. */
@@ -39,8 +51,8 @@ export function createDelivery(options: DeliveryOptions): (installationId: strin
       })
       return sender.send({ url: webhook.url, headers, body, timeoutMs: webhook.timeoutMs, signal })
     },
-    judge: (webhook, attempt, result) =>
-      decideOutcome({
+    judge(webhook, event, attempt, result) {
+      const outcome = decideOutcome({
         result,
         attempt,
         maxAttempts: webhook.maxAttempts,
@@ -48,7 +60,10 @@ export function createDelivery(options: DeliveryOptions): (installationId: strin
         jitterPercent: webhook.jitterPercent,
         random: ports.random,
         now: new Date(ports.clock.now()),
-      }),
+      })
+      options.onAttempt?.({ webhook, event, attempt, result, outcome })
+      return outcome
+    },
   })
 }
 
@@ -85,9 +100,12 @@ function createSignerCache({ createSigner, sealer }: DeliveryOptions) {
 
   async function make({ id, secrets }: ClaimedWebhook): Promise<Signer | SendFailure> {
     try {
-      return await createSigner(await Promise.all(secrets.map(({ sealed }) => openSecret(sealer, sealed, id))))
+      return await createSigner(
+        await Promise.all(secrets.map(({ sealed }) => openSecret(sealer, sealed, id))),
+      )
     } catch {
-      const message = 'the signing secret cannot be opened: is MILLRACE_ENCRYPTION_KEY the one it was sealed with?'
+      const message =
+        'the signing secret cannot be opened: is MILLRACE_ENCRYPTION_KEY the one it was sealed with?'
       return { kind: 'error', reason: 'protocol', message, durationMs: 0 }
     }
   }

@@ -19,7 +19,7 @@ export interface Delivery {
   /** Makes one attempt to deliver an event to a webhook. Never rejects. */
   attempt(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
-  judge(webhook: ClaimedWebhook, attempt: number, result: SendResult): Outcome
+  judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
 }
 
 /** What {@link Engine} is made of. */
@@ -64,13 +64,16 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options
     const { db, ports, settings } = options
-    this.#reader = createPageReader((stream, after) => readEvents(db, stream, { after, limit: maxPageEvents }))
+    this.#reader = createPageReader((stream, after) =>
+      readEvents(db, stream, { after, limit: maxPageEvents }),
+    )
     this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),
       flush: (lanes) => flushOutcomes(db, lanes, settings.leaseMs),
-      onError: (error) => ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
+      onError: (error) =>
+        ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
       leaseMs: settings.leaseMs,
     })
   }
@@ -111,7 +114,8 @@ export class Engine {
   async claim(scope: ClaimScope): Promise<ClaimReport> {
     const { db, ports, settings, environment } = this.#options
     const limit = settings.maxLanes - this.#lanes.size
-    if (limit <= 0 || this.#stopping) return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
+    if (limit <= 0 || this.#stopping)
+      return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
     const token = crypto.randomUUID()
     const leasedAt = ports.clock.now()
     const claim = await claimWebhooks(db, { scope, token, leaseMs: settings.leaseMs, limit, environment })
@@ -189,9 +193,10 @@ export class Engine {
       loadDue: (ids) => loadDueDeliveries(db, ids),
       loadUnit: (webhookId, unit) => loadUnit(db, webhookId, unit),
       deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
-      decide: (webhook, attempt, result) => delivery.judge(webhook, attempt, result),
+      judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
-      onError: (error, webhookId) => ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
+      onError: (error, webhookId) =>
+        ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,
     }
   }

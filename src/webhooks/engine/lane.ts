@@ -104,7 +104,10 @@ export class Lane {
 
   /** Something about the webhook was changed: the next flush asks how it stands, whatever there is to write. */
   recheck(): void {
-    this.#renewedAt = Math.min(this.#renewedAt, this.#services.clock.now() - this.#services.settings.leaseMs / 2 - 1)
+    this.#renewedAt = Math.min(
+      this.#renewedAt,
+      this.#services.clock.now() - this.#services.settings.leaseMs / 2 - 1,
+    )
   }
 
   /** Begins nothing new, finishes what is being sent, gives the lease back. */
@@ -144,7 +147,10 @@ export class Lane {
     if (!renew && !release && !moved && !this.#changes.dirty) return null
     this.#stored = now
     const taken = this.#changes.take()
-    return { taken, flush: toFlush({ webhookId: this.webhook.id, token: this.#token, release, ...now }, taken) }
+    return {
+      taken,
+      flush: toFlush({ webhookId: this.webhook.id, token: this.#token, release, ...now }, taken),
+    }
   }
 
   /** The flush that was sent at `sentAt` stands; the lease runs from there. */
@@ -181,7 +187,12 @@ export class Lane {
   #isBusy(): boolean {
     if (this.#sending.size > 0) return this.#isOpen()
     if (this.#phase !== 'working') return false
-    return this.#units.hasReady || this.#loading > 0 || this.#units.reloadsWanted || (this.#canTake() && !this.#cursor.atEnd)
+    return (
+      this.#units.hasReady ||
+      this.#loading > 0 ||
+      this.#units.reloadsWanted ||
+      (this.#canTake() && !this.#cursor.atEnd)
+    )
   }
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
@@ -231,11 +242,16 @@ export class Lane {
   }
 
   #dispatch(): void {
-    while (this.#phase === 'working' && this.#units.hasReady && this.#sending.size < this.#pacing.concurrency()) {
+    while (
+      this.#phase === 'working' &&
+      this.#units.hasReady &&
+      this.#sending.size < this.#pacing.concurrency()
+    ) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
-      if (!this.#services.limiter.tryEnter(this.#host)) return this.#services.limiter.onFree(this.#signal.fire)
+      if (!this.#services.limiter.tryEnter(this.#host))
+        return this.#services.limiter.onFree(this.#signal.fire)
       const item = this.#units.next()
       if (item !== undefined) void this.#send(item)
     }
@@ -255,7 +271,7 @@ export class Lane {
 
   #settle(item: Item, result: SendResult): void {
     const attempt = item.attempts + 1
-    const outcome = this.#services.decide(this.webhook, attempt, result)
+    const outcome = this.#services.judge(this.webhook, item.event, attempt, result)
     if (outcome.kind === 'abandoned') return
     recordOutcome(this.#changes, item, attempt, outcome, result)
     this.#pacing.outcome(outcome.kind === 'delivered')
@@ -312,7 +328,8 @@ export class Lane {
   /** Loads the rest of the units whose head is gone, once everything of them is written. */
   #reload(): void {
     if (this.#phase !== 'working' || !this.#units.reloadsWanted) return
-    const isWritten = (unit: string): boolean => !this.#changes.hasRowsOf(unit) && !this.#changes.promotes(unit)
+    const isWritten = (unit: string): boolean =>
+      !this.#changes.hasRowsOf(unit) && !this.#changes.promotes(unit)
     for (const unit of this.#units.takeReloads(isWritten)) void this.#load(unit)
     if (this.#units.reloadsWanted) this.#services.requestFlush(0)
   }
@@ -346,7 +363,7 @@ export class Lane {
     const usable = found.filter((delivery) => this.#keepOrBury(delivery))
     if (found.length > 0 && usable.length === 0) return this.#units.reloadLater(unit)
     // a head that waits for a later time: nothing of the unit may be sent before
-    if ((usable[0]?.dueInMs ?? 0) > 0) return
+    if ((usable[0]?.dueInMs ?? 0) > 0) return this.#units.waits(unit)
     this.#units.loaded(
       unit,
       usable.map((delivery) => this.#inHandItem(delivery)),
