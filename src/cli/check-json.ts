@@ -16,9 +16,13 @@ export function checkJson(text: string, what: string): unknown {
     const problem = findJsonProblem(text)
     if (problem === null || text.trim() === '') throw error
     const where = describeJsonProblem(text, problem)
-    throw new MillraceError('INVALID_JSON', `${what} is not valid JSON ${where}${hint(text, problem.index)}`, {
-      details: { field: what },
-    })
+    throw new MillraceError(
+      'INVALID_JSON',
+      `${what} is not valid JSON ${where}${hint(text, problem.index)}`,
+      {
+        details: { field: what },
+      },
+    )
   }
 }
 

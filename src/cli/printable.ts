@@ -19,23 +19,20 @@ export function jsonLine(text: string): string {
 export function indentJson(text: string): string {
   let depth = 0
   const broken = (): string => `\n${'  '.repeat(depth)}`
-  return text.replace(
-    /"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[{}[\],:]|[ \t\r\n]+/g,
-    (token): string => {
-      if (token[0] === '"') return token
-      if (token === '{' || token === '[') {
-        depth += 1
-        return token + broken()
-      }
-      if (token === '}' || token === ']') {
-        depth -= 1
-        return broken() + token
-      }
-      if (token === ',') return token + broken()
-      if (token === ':') return ': '
-      return token.replace(/\s+/g, '')
-    },
-  )
+  return text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|\{\s*\}|\[\s*\]|[{}[\],:]|[ \t\r\n]+/g, (token): string => {
+    if (token[0] === '"') return token
+    if (token === '{' || token === '[') {
+      depth += 1
+      return token + broken()
+    }
+    if (token === '}' || token === ']') {
+      depth -= 1
+      return broken() + token
+    }
+    if (token === ',') return token + broken()
+    if (token === ':') return ': '
+    return token.replace(/\s+/g, '')
+  })
 }
 
 /** The time of day in UTC, with milliseconds. */
