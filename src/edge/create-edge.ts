@@ -57,7 +57,9 @@ export function createEdge(ports: Ports): Edge {
       const afterPublish = ({ streamId }: { streamId: number }): void => {
         const scope: ClaimScope = { kind: 'streams', streamIds: [streamId] }
         const run = runDrain(env, scope, afterPublishBudgetMs)
-        invocation.waitUntil(run.catch((error) => ports.log.error({ err: error }, 'the drain after a publish failed')))
+        invocation.waitUntil(
+          run.catch((error) => ports.log.error({ err: error }, 'the drain after a publish failed')),
+        )
       }
       return appOf(parts, ports, afterPublish).fetch(request)
     },
@@ -65,10 +67,21 @@ export function createEdge(ports: Ports): Edge {
   }
 }
 
-function appOf({ settings, db, sealer }: Parts, ports: Ports, afterPublish: (info: { streamId: number }) => void): Hono {
+function appOf(
+  { settings, db, sealer }: Parts,
+  ports: Ports,
+  afterPublish: (info: { streamId: number }) => void,
+): Hono {
   const { rootKey, allowInsecureTargets } = settings
   if (rootKey === null) throw new MillraceError('INVALID_SETTING', 'MILLRACE_ROOT_KEY is not set')
-  return createApp({ db, rootKey, ports, targetPolicy: { allowInsecure: allowInsecureTargets }, sealer, afterPublish })
+  return createApp({
+    db,
+    rootKey,
+    ports,
+    targetPolicy: { allowInsecure: allowInsecureTargets },
+    sealer,
+    afterPublish,
+  })
 }
 
 /** Bindings do not change within an isolate, but tests and platforms may run several environments in one. */
@@ -86,7 +99,9 @@ async function makeParts(env: Environment): Promise<Parts> {
   if (settings.databaseUrl === null) throw new MillraceError('INVALID_SETTING', 'DATABASE_URL is not set')
   const { encryptionKey, previousEncryptionKeys } = settings
   const sealer =
-    encryptionKey === null ? null : await createSealer({ current: encryptionKey, previous: previousEncryptionKeys })
+    encryptionKey === null
+      ? null
+      : await createSealer({ current: encryptionKey, previous: previousEncryptionKeys })
   const db = createNeonHttpDb({ url: settings.databaseUrl, schema: settings.schema, gateway: gatewayOf(env) })
   return { settings, db, sealer }
 }

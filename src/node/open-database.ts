@@ -47,7 +47,9 @@ async function openByUrl(settings: Settings, url: string, options: OpenOptions):
 }
 
 async function openEmbedded(settings: Settings, options: OpenOptions): Promise<OpenedDatabase> {
-  options.progress?.(`Starting the embedded Postgres in ${settings.dataDir} (the first time takes some seconds) …`)
+  options.progress?.(
+    `Starting the embedded Postgres in ${settings.dataDir} (the first time takes some seconds) …`,
+  )
   const server = await startEmbeddedPostgres({ dataDir: settings.dataDir, log: options.log })
   const db = createNodePostgresDb({
     url: server.url,

@@ -34,7 +34,11 @@ const stopWithinMs = 5_000
  * @throws INVALID_SETTING, DATABASE_UNAVAILABLE, DATA_FOLDER_IN_USE
  */
 export async function startDev({ settings, ports, say }: DevOptions): Promise<RunningDev> {
-  const opened = await openDatabase(settings, { log: ports.log, applicationName: 'millrace dev', progress: say })
+  const opened = await openDatabase(settings, {
+    log: ports.log,
+    applicationName: 'millrace dev',
+    progress: say,
+  })
   const stops: (() => Promise<void>)[] = [() => opened.close()]
   const stop = async (): Promise<void> => {
     for (const step of stops.toReversed()) await step()

@@ -22,7 +22,10 @@ export interface RunningForwarder {
  */
 export async function startForwarder(settings: Settings, ports: Ports): Promise<RunningForwarder> {
   if (settings.databaseUrl === null) {
-    throw new MillraceError('INVALID_SETTING', 'DATABASE_URL is not set: a forwarder works beside other processes')
+    throw new MillraceError(
+      'INVALID_SETTING',
+      'DATABASE_URL is not set: a forwarder works beside other processes',
+    )
   }
   const sealer = await openSealer(settings, ports.log)
   const opened = await openDatabase(settings, { log: ports.log, applicationName: 'millrace forwarder' })

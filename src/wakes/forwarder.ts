@@ -56,6 +56,8 @@ export interface Forwarder extends WakeModes {
    * @throws INVALID_NAME, INVALID_INPUT, STORE_CLOSED
    */
   listen(channel: string, options?: ListenOptions): Listener
+  /** Calls `fn` with each wake as it comes, `all` when some may have been missed; returns the function that ends that. */
+  onWake(fn: (subject: WakeSubject | 'all') => void): () => void
   /** Raises the flag of whom a subject concerns, for word that came by another way than LISTEN. */
   ring(subject: WakeSubject | 'all'): void
   /** Why the mode is not `listening`. */
@@ -111,6 +113,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       if (modes.mode === 'polling') fanOut.unavailable(inside.lastError)
       return listener
     },
+    onWake: wakes.onRaise,
     ring: (subject) => wakes.raise(subject),
     close: () => (closing ??= end(inside, running)),
   }

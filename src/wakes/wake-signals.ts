@@ -1,14 +1,14 @@
 import type { Clock } from '../ports.ts'
 
-/** What a wake names: a stream (`s` and its id) or a queue (`q` and its id). */
-export type WakeSubject = `s${number}` | `q${number}`
+/** What a wake names: a stream (`s` and its number), a queue (`q` and its number) or a webhook (`w` and its id). */
+export type WakeSubject = `s${number}` | `q${number}` | `wwh_${string}`
 
 /** Which wakes concern a subscriber. */
 export type WakeFilter = 'all' | readonly WakeSubject[]
 
 /** The payloads of the internal channel; anything else on it is none of ours. */
 export function isWakeSubject(payload: string): payload is WakeSubject {
-  return /^[sq]\d{1,19}$/.test(payload)
+  return /^(?:[sq]\d{1,19}|wwh_[A-Za-z0-9]{1,64})$/.test(payload)
 }
 
 /**
@@ -37,6 +37,8 @@ export interface WakeRegistry {
   subscribe(filter: WakeFilter, options?: { signal?: AbortSignal }): WakeSignal
   /** Raises the flag of whom the subject concerns, or of everyone. */
   raise(subject: WakeSubject | 'all'): void
+  /** Calls `fn` with each subject as it is raised; returns the function that ends that. */
+  onRaise(fn: (subject: WakeSubject | 'all') => void): () => void
   close(): void
 }
 
@@ -44,6 +46,7 @@ export function createWakeRegistry(clock: Clock): WakeRegistry {
   const everything = new Set<OwnedSignal>()
   const bySubject = new Map<WakeSubject, Set<OwnedSignal>>()
   const members = new Set<OwnedSignal>()
+  const listeners = new Set<(subject: WakeSubject | 'all') => void>()
   const forget = (signal: OwnedSignal, filter: WakeFilter): void => {
     members.delete(signal)
     if (filter === 'all') everything.delete(signal)
@@ -62,9 +65,17 @@ export function createWakeRegistry(clock: Clock): WakeRegistry {
     raise(subject) {
       const concerned = subject === 'all' ? [members] : [everything, bySubject.get(subject) ?? []]
       for (const group of concerned) for (const signal of group) signal.raise()
+      for (const listener of [...listeners]) listener(subject)
+    },
+    onRaise(fn) {
+      // wrapped, so that the same function given twice is two listeners
+      const listener = (subject: WakeSubject | 'all'): void => fn(subject)
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
     },
     close() {
       for (const signal of [...members]) signal.close()
+      listeners.clear()
     },
   }
 }

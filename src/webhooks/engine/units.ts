@@ -51,6 +51,12 @@ export interface Units {
   readonly troubledCount: number
 }
 
+/** The ordering unit of an event: the whole stream, its key, or none. */
+export function unitOf(ordering: 'stream' | 'key' | 'none', event: StoredEvent): string | null {
+  if (ordering === 'stream') return ''
+  return ordering === 'key' ? event.key : null
+}
+
 /** @param inTrouble the units that have rows in `deliveries` at the start */
 export function createUnits(inTrouble: readonly string[]): Units {
   const units = new Map<string, Unit>()
