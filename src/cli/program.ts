@@ -29,7 +29,6 @@ export function createProgram(cli: Cli): Command {
     .description('Durable event streams in your own Postgres, delivered as signed webhooks.')
     .version(packageVersion(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help; after a command, its own')
-    .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
   dress(program, cli)
   program.commandsGroup('Beside a running server:')
@@ -40,7 +39,9 @@ export function createProgram(cli: Cli): Command {
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
   addDoctor(program, cli)
-  program.commandsGroup('More:')
+  program.addHelpCommand(
+    new Command('help').argument('[command]').description('print the help of a command').helpGroup('More:'),
+  )
   return program.addHelpText('after', settingsHelp)
 }
 

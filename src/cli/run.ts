@@ -21,19 +21,22 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     else await program.parseAsync(args, { from: 'user' })
     return cli.exitCode
   } catch (error) {
-    return report(error, io)
+    return report(error, cli, program.commands.find((command) => command.name() === args[0])?.name())
   }
 }
 
-function report(error: unknown, io: Io): number {
-  if (error instanceof CommanderError) {
-    // help and version come as errors too
-    if (error.exitCode === 0) return 0
-    complain(io, `${oneLine(error.message.replace(/^error: /, ''))} (see \`millrace --help\`)`)
-    return 2
+/** @param command in which it happened; undefined: in none */
+function report(error: unknown, { io }: Cli, command: string | undefined): number {
+  if (!(error instanceof CommanderError)) {
+    complain(io, explainError(error, io))
+    return io.signal.aborted ? interrupted : 1
   }
-  complain(io, explainError(error, io))
-  return io.signal.aborted ? interrupted : 1
+  // help and the version come as errors too; so does the help of a command that was called without its own
+  if (error.exitCode === 0) return 0
+  if (error.code === 'commander.help') return 2
+  const help = ['millrace', command, '--help'].filter((word) => word !== undefined).join(' ')
+  complain(io, `${oneLine(error.message.replace(/^error: /, ''))} (see \`${help}\`)`)
+  return 2
 }
 
 function complain(io: Io, message: string): void {

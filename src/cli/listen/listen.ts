@@ -21,7 +21,7 @@ interface ListenFlags {
   ordering?: 'stream' | 'key' | 'none'
   publicUrl?: string
   secret?: string
-  answer: number[]
+  answer?: number[]
   delay: number
   retryAfter?: number
   json?: boolean
@@ -54,7 +54,7 @@ export function addListen(program: Command, cli: Cli): void {
     )
     .option('--public-url <url>', 'with --stream: where the server reaches this receiver, such as a tunnel')
     .option('--secret <secret>', 'verify with this secret (whsec_… or whpk_…)', verifyingSecret)
-    .option('--answer <statuses>', 'statuses to answer with, in turn', statuses, [200])
+    .option('--answer <statuses>', 'statuses to answer with, in turn (default: 200)', statuses)
     .option('--delay <ms>', 'hold each answer back so long', wholeNumber(0, 600_000), 0)
     .option(
       '--retry-after <seconds>',
@@ -70,7 +70,7 @@ async function listen(io: Io, flags: ListenFlags): Promise<void> {
   checkFlags(io, flags)
   const secret = createDeferred<string | null>()
   const plan = {
-    statuses: flags.answer,
+    statuses: flags.answer ?? [200],
     delayMs: flags.delay,
     retryAfterSeconds: flags.retryAfter ?? null,
   }
