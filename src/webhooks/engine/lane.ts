@@ -217,7 +217,13 @@ export class Lane {
   #take(event: StoredEvent): void {
     if (!this.#matches(event.type)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
-    const item: Item = { event, unit: unitOf(this.webhook.ordering, event), attempts: 0, entry, hasRow: false }
+    const item: Item = {
+      event,
+      unit: unitOf(this.webhook.ordering, event),
+      attempts: 0,
+      entry,
+      hasRow: false,
+    }
     if (this.#units.place(item) === 'blocked') this.#block(item)
   }
 
