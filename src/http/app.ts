@@ -9,6 +9,7 @@ import { healthRoutes } from './health.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
 import { streamRoutes } from './streams.ts'
+import { webhookActionRoutes } from './webhook-actions.ts'
 import { webhookRoutes } from './webhooks.ts'
 
 /**
@@ -40,6 +41,7 @@ export function createApp(options: AppOptions): Hono {
   consumerRoutes(app, options)
   channelRoutes(app, options)
   webhookRoutes(app, options)
+  webhookActionRoutes(app, options)
   return app
 }
 

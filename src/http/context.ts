@@ -1,6 +1,7 @@
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
 import type { AttachWake } from '../streams/subscribe.ts'
+import type { Delivery } from '../webhooks/engine/engine.ts'
 import type { Sealer } from '../webhooks/seal.ts'
 import type { TargetPolicy } from '../webhooks/target-url.ts'
 import type { ReadyReport } from './health.ts'
@@ -21,6 +22,8 @@ export interface AppOptions {
    * that. Requests that carry no events may have 64 KiB.
    */
   maxBodyBytes?: number
+  /** Makes attempts, for test events; absent, this host cannot send them. */
+  delivery?: (installationId: string) => Delivery
   /** Called after each publish that stored something: the place to start a drain. What it throws is logged. */
   afterPublish?: (info: PublishInfo) => void
   /** Called after a webhook was created, changed or deleted. What it throws is logged. */
@@ -58,7 +61,7 @@ export interface PublishInfo {
 /** Which webhook changed. */
 export interface WebhookInfo {
   id: string
-  change: 'created' | 'updated' | 'deleted'
+  change: 'created' | 'updated' | 'deleted' | 'revived'
 }
 
 /** Calls a hook of the host's; its failure is not the request's, which has already done its work. */

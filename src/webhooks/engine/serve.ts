@@ -43,8 +43,9 @@ export async function serveDeliveries({ engine, feed, ports, onClaim }: ServeOpt
       engine.wake(streamId)
       wanted.stream(streamId)
     } else if (subject.startsWith('w')) {
+      // it may be being worked on, or have a delivery that was made due
       engine.recheck(subject.slice(1))
-      return
+      wanted.due()
     }
     feed.poke()
   })
