@@ -18,7 +18,7 @@ export interface DrainReport {
   webhooks: number
   /** The budget ran out before the work did. */
   cut: boolean
-  /** Milliseconds until there may be something to do again; null: nothing is known to be. */
+  /** Milliseconds until there may be something to do again, 0 when cut; null: nothing is known to be. */
   nextDueInMs: number | null
   /** The environment the database belongs to, when it is not the one asked for; nothing was done then. */
   foreignEnvironment: { environment: string | null } | null
@@ -26,6 +26,8 @@ export interface DrainReport {
 
 /** What is being sent when the budget ends gets so much of it to finish. */
 const finishShare = 0.2
+/** What lies above the horizon, held back by a publisher still at it, is worth another look so much later. */
+const heldBackMs = 1_000
 
 /**
  * One bounded run of the delivery engine: delivers until nothing is left to claim, or the budget is
@@ -37,28 +39,37 @@ export async function drain(options: DrainOptions): Promise<DrainReport> {
   const settings = { ...defaultEngineSettings, ...drainSettings, ...options.settings }
   const engine = new Engine({ ...options, settings })
   const signal = createSignal(clock)
-  const report: DrainReport = { webhooks: 0, cut: false, nextDueInMs: null, foreignEnvironment: null }
   const endAt = clock.now() + options.budgetMs * (1 - finishShare)
-  engine.onLaneEnd(() => signal.fire())
+  // what has ended since the last claim: at first, and after any progress, a claim may bring something
+  let worthClaiming = true
+  engine.onLaneEnd((_stream, progressed) => {
+    worthClaiming ||= progressed
+    signal.fire()
+  })
+  const report: DrainReport = { webhooks: 0, cut: false, nextDueInMs: null, foreignEnvironment: null }
   let full = false
   try {
-    for (;;) {
+    while (!report.cut) {
+      if (engine.active === 0 && !worthClaiming) {
+        report.nextDueInMs = Math.min(report.nextDueInMs ?? Infinity, heldBackMs)
+        break
+      }
       if (engine.active === 0 || full) {
+        worthClaiming = false
         const claimed = await engine.claim(options.scope ?? { kind: 'all' })
         full = claimed.full
         report.webhooks += claimed.started
         report.nextDueInMs = claimed.nextDueInMs
         report.foreignEnvironment = claimed.foreignEnvironment
-        if (engine.active === 0 && claimed.started === 0) break
+        if (claimed.started === 0 && engine.active === 0) break
       }
       if (engine.active > 0) await signal.wait(Math.max(0, endAt - clock.now()))
       report.cut = clock.now() >= endAt
-      if (report.cut) break
     }
   } finally {
     await engine.stop({ withinMs: Math.max(0, options.budgetMs * finishShare) })
   }
-  return report
+  return report.cut ? { ...report, nextDueInMs: 0 } : report
 }
 
 const drainSettings: Partial<EngineSettings> = {

@@ -1,8 +1,9 @@
 import type { Db } from '../../db/port.ts'
-import type { Ports } from '../../ports.ts'
+import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
 import { maxPageEvents, readEvents } from '../../streams/read-events.ts'
 import type { Outcome } from '../outcome.ts'
+import { cleanLine } from '../answer-text.ts'
 import type { SendResult } from '../sender.ts'
 import { claimWebhooks, type Claim, type ClaimedWebhook, type ClaimScope } from './claim-webhooks.ts'
 import type { EngineSettings } from './engine-settings.ts'
@@ -58,7 +59,7 @@ export class Engine {
   readonly #flusher: Flusher
   readonly #limiter
   readonly #streams = new Map<number, string>()
-  #laneEnded: (streamId: number) => void = () => {}
+  #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
 
   constructor(options: EngineOptions) {
@@ -86,8 +87,11 @@ export class Engine {
   /**
    * Called whenever a webhook is done with for now. What was published while its lease was being given
    * back may have been claimed by nobody, so who drives the engine claims the stream once more.
+   *
+   * @param callback told whether anything was done; if not, what there is lies above the horizon, held
+   *   back by a publisher whose end, if it is a rollback, wakes nobody: to be looked at after a pause
    */
-  onLaneEnd(callback: (streamId: number) => void): void {
+  onLaneEnd(callback: (streamId: number, progressed: boolean) => void): void {
     this.#laneEnded = callback
   }
 
@@ -104,10 +108,13 @@ export class Engine {
     for (const streamId of this.#streams.keys()) this.wake(streamId)
   }
 
-  /** A webhook was changed: its lane asks the database how it stands. */
-  recheck(webhookId: string): void {
-    this.#lanes.get(webhookId)?.recheck()
+  /** A webhook was changed: its lane, if it has one, asks the database how it stands. */
+  recheck(webhookId: string): boolean {
+    const lane = this.#lanes.get(webhookId)
+    if (lane === undefined) return false
+    lane.recheck()
     this.#flusher.request(0)
+    return true
   }
 
   /** Claims what the scope holds and room allows, and begins to work on it. One statement, and one more with due retries. */
@@ -141,14 +148,21 @@ export class Engine {
       for (const lane of this.#lanes.values()) lane.abandon()
       this.#flusher.request(0)
     }, options.withinMs)
+    let giveUp: TimerHandle | undefined
     // without a database the leases run out by themselves
-    const giveUp = clock.setTimeout(() => {
-      for (const lane of this.#lanes.values()) lane.lose()
-    }, options.withinMs + stopGraceMs)
-    await Promise.all(this.#running)
-    clock.clearTimeout(abandon)
-    clock.clearTimeout(giveUp)
+    const grace = new Promise<void>((resolve) => {
+      giveUp = clock.setTimeout(() => {
+        for (const lane of this.#lanes.values()) lane.lose()
+        resolve()
+      }, options.withinMs + stopGraceMs)
+    })
+    await Promise.race([this.#allEnded(), grace])
+    for (const timer of [abandon, giveUp]) if (timer !== undefined) clock.clearTimeout(timer)
     this.#flusher.close()
+  }
+
+  async #allEnded(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
   async #begin(claim: Claim, token: string, leasedAt: number): Promise<void> {
@@ -156,16 +170,29 @@ export class Engine {
     const services = this.#services(this.#options.delivery(claim.installationId))
     const due = claim.webhooks.filter(({ dueInMs }) => dueInMs !== null && dueInMs <= 0).map(({ id }) => id)
     const loaded = due.length === 0 ? [] : await this.#loadDue(due)
+    this.#lookAgain(claim.webhooks)
     for (const webhook of claim.webhooks) {
+      // the database has just handed its lease to another: this one
+      this.#lanes.get(webhook.id)?.lose()
       const lane = new Lane(webhook, token, leasedAt, services)
-      this.#streams.set(webhook.streamId, webhook.stream)
       this.#lanes.set(webhook.id, lane)
       const mine = loaded.filter(({ webhookId }) => webhookId === webhook.id)
       const run: Promise<void> = lane.run(mine).then(() => this.#ended(lane, run))
       this.#running.add(run)
+      if (this.#stopping) lane.stop()
     }
     // from here on leases are renewed
     this.#flusher.request(this.#options.settings.leaseMs / 4)
+  }
+
+  /** What the claim saw of a stream may be newer than the pages in memory, also where no wakes arrive. */
+  #lookAgain(webhooks: readonly ClaimedWebhook[]): void {
+    const streams = new Set<string>()
+    for (const { streamId, stream, head, offset } of webhooks) {
+      this.#streams.set(streamId, stream)
+      if (head !== null && head > offset) streams.add(stream)
+    }
+    for (const stream of streams) this.#reader.wake(stream)
   }
 
   /** Should it fail, each lane loads its own. */
@@ -181,7 +208,7 @@ export class Engine {
   #ended(lane: Lane, run: Promise<void>): void {
     this.#running.delete(run)
     if (this.#lanes.get(lane.webhook.id) === lane) this.#lanes.delete(lane.webhook.id)
-    this.#laneEnded(lane.webhook.streamId)
+    this.#laneEnded(lane.webhook.streamId, lane.progressed)
   }
 
   #services(delivery: Delivery): LaneServices {
@@ -192,7 +219,7 @@ export class Engine {
       limiter: this.#limiter,
       loadDue: (ids) => loadDueDeliveries(db, ids),
       loadUnit: (webhookId, unit) => loadUnit(db, webhookId, unit),
-      deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
+      deliver: (webhook, event, signal) => attemptSafely(delivery, webhook, event, signal),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       onError: (error, webhookId) =>
@@ -204,3 +231,15 @@ export class Engine {
 
 /** Time to write the last outcomes in, after the deadline. */
 const stopGraceMs = 2_000
+
+/** An attempt that breaks in itself is a failed one: it must not end the process, nor stay open for ever. */
+async function attemptSafely(
+  delivery: Delivery,
+  ...[webhook, event, signal]: Parameters<Delivery['attempt']>
+): Promise<SendResult> {
+  try {
+    return await delivery.attempt(webhook, event, signal)
+  } catch (error) {
+    return { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+  }
+}

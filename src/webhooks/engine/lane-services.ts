@@ -7,6 +7,9 @@ import type { Limiter } from './limiter.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import type { PageReader } from './page-reader.ts'
 
+/** After a failed database call a lane pauses so long. */
+export const errorPauseMs = 1_000
+
 /** What a lane needs of the engine around it. */
 export interface LaneServices {
   clock: Clock

@@ -1,7 +1,12 @@
 /** Bounds how many sends run at once, in all and to each host. */
 export interface Limiter {
-  /** Takes a place for a send to the host if one is free. */
-  tryEnter(host: string): boolean
+  /**
+   * Takes a place for a send to the host if one is free.
+   *
+   * @param alone the webhook has nothing else on its way: it gets a place beyond the bounds, so that
+   *   webhooks that hang cannot hold up all others (W4)
+   */
+  tryEnter(host: string, alone: boolean): boolean
   leave(host: string): void
   /** Calls back once, when a place may have come free. */
   onFree(callback: () => void): void
@@ -18,12 +23,12 @@ export interface LimiterOptions {
 export function createLimiter({ total = 256, perHost = 128 }: LimiterOptions = {}): Limiter {
   const perHostNow = new Map<string, number>()
   let now = 0
-  let waiting: (() => void)[] = []
+  let waiting = new Set<() => void>()
 
   return {
-    tryEnter(host) {
+    tryEnter(host, alone) {
       const here = perHostNow.get(host) ?? 0
-      if (now >= total || here >= perHost) return false
+      if (!alone && (now >= total || here >= perHost)) return false
       now++
       perHostNow.set(host, here + 1)
       return true
@@ -34,9 +39,9 @@ export function createLimiter({ total = 256, perHost = 128 }: LimiterOptions = {
       if (here === 0) perHostNow.delete(host)
       else perHostNow.set(host, here)
       const callbacks = waiting
-      waiting = []
+      waiting = new Set()
       for (const callback of callbacks) callback()
     },
-    onFree: (callback) => void waiting.push(callback),
+    onFree: (callback) => void waiting.add(callback),
   }
 }
