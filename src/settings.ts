@@ -23,6 +23,8 @@ export interface Settings {
   port: number
   /** False behind a transaction-mode pooler: polling only. Default true. */
   listen: boolean
+  /** How long a forwarder that died keeps its webhooks from others; null: the engine's default of 30 s. */
+  leaseMs: number | null
 }
 
 /** Environment variables, or bindings: only texts count. */
@@ -49,6 +51,7 @@ export function readSettings(env: Environment): Settings {
     allowInsecureTargets: flag(env, 'MILLRACE_ALLOW_INSECURE_TARGETS', false),
     port: port(env),
     listen: flag(env, 'MILLRACE_LISTEN', true),
+    leaseMs: lease(env),
   }
 }
 
@@ -102,5 +105,15 @@ function port(env: Environment): number {
   const number = Number(value)
   if (!Number.isInteger(number) || number < 0 || number > 65535)
     refuse('PORT', 'must be a number from 0 to 65535')
+  return number
+}
+
+/** Shorter than a second, a busy machine loses its leases; longer than ten minutes, a crash is an outage. */
+function lease(env: Environment): number | null {
+  const value = text(env, 'MILLRACE_LEASE_MS')
+  if (value === null) return null
+  const number = Number(value)
+  if (!Number.isInteger(number) || number < 1000 || number > 600_000)
+    refuse('MILLRACE_LEASE_MS', 'must be a number of milliseconds from 1000 to 600000')
   return number
 }

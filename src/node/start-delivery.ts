@@ -45,7 +45,11 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     db,
     ports,
     delivery: createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
-    settings: { ...defaultEngineSettings, ...setup.engine },
+    settings: {
+      ...defaultEngineSettings,
+      ...(settings.leaseMs === null ? {} : { leaseMs: settings.leaseMs }),
+      ...setup.engine,
+    },
     environment: settings.environment,
   })
   const stop = new AbortController()

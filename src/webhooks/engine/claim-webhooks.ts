@@ -40,6 +40,8 @@ export interface ClaimedWebhook {
   rateLimit: number | null
   headers: Record<string, string>
   offset: number
+  /** The stream's last event as the claim saw it; null: it did not look. Above the horizon nobody reads yet. */
+  head: number | null
   saturated: boolean
   /** Milliseconds until its earliest retry is due, 0 and less: now; null: it has none. */
   dueInMs: number | null
@@ -60,6 +62,9 @@ export interface Claim {
   /** The environment the database belongs to. */
   environment: string | null
 }
+
+/** What others were just working on, or changing, is looked at again so much later. */
+const missedMs = 1_000
 
 /**
  * Leases active webhooks that have work and that nobody else holds, quiet ones before busy ones. One
@@ -87,32 +92,45 @@ function claimStatement(db: Db, request: ClaimRequest): SQL {
   const { webhooks, streams, installation } = db.tables
   return sql`
     with heads as materialized (${streamHeads(db, request.scope)}),
-    candidate as (
-      select w.id from ${webhooks} w left join heads h on h.id = w.stream_id
+    free as materialized (
+      select w.id, w.lease_fence, w.lease_token, h.head from ${webhooks} w left join heads h on h.id = w.stream_id
       where w.state = 'active'
         and (w.lease_until is null or w.lease_until <= now())
-        and (w.due_at <= now() or (not w.saturated and h.head > w."offset"))
+        and (w.due_at <= now() or ((not w.saturated or w.due_at is null) and h.head > w."offset"))
         and ${inScope(request.scope)}
         and exists (
           select 1 from ${installation} i where i.environment is not distinct from ${request.environment}::text)
       order by w.lease_fence, w.id
       limit ${request.limit}
-      for update of w skip locked
-    ), leased as (
+    ), candidate as (${unchanged(db)}), leased as (
       update ${webhooks} w
       set lease_token = ${request.token}::uuid,
           lease_until = clock_timestamp() + ${request.leaseMs}::integer * interval '1 millisecond',
           lease_fence = w.lease_fence + 1
       from candidate c where w.id = c.id
-      returning w.*
+      returning w.*, c.head
     )
     select
       (select coalesce(json_agg(${webhookJson(db)}), '[]') from leased l join ${streams} s on s.id = l.stream_id)::text
         as webhooks,
-      ${nextDueInMs(db)} as next_due_in_ms,
+      least(${nextDueInMs(db)}, case when (select count(*) from free) > (select count(*) from leased)
+        then ${missedMs}::bigint end)::text as next_due_in_ms,
       i.id::text as installation_id,
       i.environment
     from ${installation} i`
+}
+
+/**
+ * Locks the free ones, but for those that another worker has had since this statement began: what the
+ * statement knows of their deliveries is older than what that worker did, and would break their order (W3).
+ */
+function unchanged(db: Db): SQL {
+  return sql`
+    select w.id, f.head from free f
+    join ${db.tables.webhooks} w on w.id = f.id and w.lease_fence = f.lease_fence
+      and w.lease_token is not distinct from f.lease_token
+    where w.state = 'active' and (w.lease_until is null or w.lease_until <= now())
+    for update of w skip locked`
 }
 
 function streamHeads(db: Db, scope: ClaimScope): SQL {
@@ -145,7 +163,7 @@ function inScope(scope: ClaimScope): SQL {
 function nextDueInMs(db: Db): SQL {
   const { webhooks } = db.tables
   return sql`(
-    select ceil(extract(epoch from min(t.at) - clock_timestamp()) * 1000)::bigint::text from (
+    select ceil(extract(epoch from min(t.at) - clock_timestamp()) * 1000)::bigint from (
       select min(w.due_at) as at from ${webhooks} w where w.state = 'active' and w.due_at > now()
       union all
       select min(w.lease_until) from ${webhooks} w

@@ -21,7 +21,7 @@ export interface DrainReport {
   webhooks: number
   /** The time or the requests ran out before the work did. */
   cut: boolean
-  /** Milliseconds until there may be something to do again; null: nothing is known to be. */
+  /** Milliseconds until there may be something to do again, 0 when cut; null: nothing is known to be. */
   nextDueInMs: number | null
   /** The environment the database belongs to, when it is not the one asked for; nothing was done then. */
   foreignEnvironment: { environment: string | null } | null
@@ -29,6 +29,8 @@ export interface DrainReport {
 
 /** So much of the time is kept for what is being sent to finish, and for writing it down. */
 const finishShare = 0.2
+/** What lies above the horizon, held back by a publisher still at it, is worth another look so much later. */
+const heldBackMs = 1_000
 
 /**
  * One bounded run of the delivery engine: delivers until nothing is left to claim, or the time or the
@@ -44,18 +46,28 @@ export async function drain(options: DrainOptions): Promise<DrainReport> {
   const report: DrainReport = { webhooks: 0, cut: allowance.low, nextDueInMs: null, foreignEnvironment: null }
   const endAt = clock.now() + options.budgetMs
   const stopAt = endAt - options.budgetMs * finishShare
-  engine.onLaneEnd(() => signal.fire())
+  // what has ended since the last claim: at first, and after any progress, a claim may bring something
+  let worthClaiming = true
+  engine.onLaneEnd((_stream, progressed) => {
+    worthClaiming ||= progressed
+    signal.fire()
+  })
   allowance.onLow(() => signal.fire())
   let full = false
   try {
     while (!report.cut) {
+      if (engine.active === 0 && !worthClaiming) {
+        report.nextDueInMs = Math.min(report.nextDueInMs ?? Infinity, heldBackMs)
+        break
+      }
       if (engine.active === 0 || full) {
+        worthClaiming = false
         const claimed = await engine.claim(options.scope ?? { kind: 'all' })
         full = claimed.full
         report.webhooks += claimed.started
         report.nextDueInMs = claimed.nextDueInMs
         report.foreignEnvironment = claimed.foreignEnvironment
-        if (engine.active === 0 && claimed.started === 0) break
+        if (claimed.started === 0 && engine.active === 0) break
       }
       if (engine.active > 0 && !allowance.low) await signal.wait(Math.max(0, stopAt - clock.now()))
       report.cut = allowance.low || clock.now() >= stopAt
@@ -63,7 +75,7 @@ export async function drain(options: DrainOptions): Promise<DrainReport> {
   } finally {
     await engine.stop({ withinMs: Math.max(0, endAt - clock.now()) })
   }
-  return report
+  return report.cut ? { ...report, nextDueInMs: 0 } : report
 }
 
 const drainSettings: Partial<EngineSettings> = {

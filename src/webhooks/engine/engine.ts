@@ -1,7 +1,8 @@
 import type { Db } from '../../db/port.ts'
-import type { Ports } from '../../ports.ts'
+import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
 import type { Outcome } from '../outcome.ts'
+import { cleanLine } from '../answer-text.ts'
 import type { SendResult } from '../sender.ts'
 import { unlimited, type Allowance } from './allowance.ts'
 import type { Claim, ClaimedWebhook, ClaimScope } from './claim-webhooks.ts'
@@ -61,7 +62,7 @@ export class Engine {
   readonly #flusher: Flusher
   readonly #limiter
   readonly #streams = new Map<number, string>()
-  #laneEnded: (streamId: number) => void = () => {}
+  #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
 
   constructor(options: EngineOptions) {
@@ -89,8 +90,11 @@ export class Engine {
   /**
    * Called whenever a webhook is done with for now. What was published while its lease was being given
    * back may have been claimed by nobody, so who drives the engine claims the stream once more.
+   *
+   * @param callback told whether anything was done; if not, what there is lies above the horizon, held
+   *   back by a publisher whose end, if it is a rollback, wakes nobody: to be looked at after a pause
    */
-  onLaneEnd(callback: (streamId: number) => void): void {
+  onLaneEnd(callback: (streamId: number, progressed: boolean) => void): void {
     this.#laneEnded = callback
   }
 
@@ -107,10 +111,13 @@ export class Engine {
     for (const streamId of this.#streams.keys()) this.wake(streamId)
   }
 
-  /** A webhook was changed: its lane asks the database how it stands. */
-  recheck(webhookId: string): void {
-    this.#lanes.get(webhookId)?.lease.age()
+  /** A webhook was changed: its lane, if it has one, asks the database how it stands. */
+  recheck(webhookId: string): boolean {
+    const lane = this.#lanes.get(webhookId)
+    if (lane === undefined) return false
+    lane.recheck()
     this.#flusher.request(0)
+    return true
   }
 
   /** Claims what the scope holds and room allows, and begins to work on it. One statement, and one more with due retries. */
@@ -144,13 +151,16 @@ export class Engine {
       for (const lane of this.#lanes.values()) lane.abandon()
       this.#flusher.request(0)
     }, options.withinMs)
+    let giveUp: TimerHandle | undefined
     // without a database the leases run out by themselves
-    const giveUp = clock.setTimeout(() => {
-      for (const lane of this.#lanes.values()) lane.lose()
-    }, options.withinMs + stopGraceMs)
-    await Promise.all(this.#running)
-    clock.clearTimeout(abandon)
-    clock.clearTimeout(giveUp)
+    const grace = new Promise<void>((resolve) => {
+      giveUp = clock.setTimeout(() => {
+        for (const lane of this.#lanes.values()) lane.lose()
+        resolve()
+      }, options.withinMs + stopGraceMs)
+    })
+    await Promise.race([this.#allEnded(), grace])
+    for (const timer of [abandon, giveUp]) if (timer !== undefined) clock.clearTimeout(timer)
     this.#flusher.close()
   }
 
@@ -159,22 +169,39 @@ export class Engine {
     for (const lane of this.#lanes.values()) lane.stop()
   }
 
+  async #allEnded(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running)
+  }
+
   async #begin(claim: Claim, token: string, leasedAt: number): Promise<void> {
     if (claim.webhooks.length === 0) return
     const services = this.#services(this.#options.delivery(claim.installationId))
     const due = claim.webhooks.filter(({ dueInMs }) => dueInMs !== null && dueInMs <= 0).map(({ id }) => id)
     const loaded = due.length === 0 ? [] : await this.#loadDue(due)
+    this.#lookAgain(claim.webhooks)
     for (const webhook of claim.webhooks) {
+      // the database has just handed its lease to another: this one
+      this.#lanes.get(webhook.id)?.lose()
       const lane = new Lane(webhook, token, leasedAt, services)
-      this.#streams.set(webhook.streamId, webhook.stream)
       this.#lanes.set(webhook.id, lane)
       if (this.#stopping) lane.stop()
       const mine = loaded.filter(({ webhookId }) => webhookId === webhook.id)
       const run: Promise<void> = lane.run(mine).then(() => this.#ended(lane, run))
       this.#running.add(run)
+      if (this.#stopping) lane.stop()
     }
     // from here on leases are renewed
     this.#flusher.request(this.#options.settings.leaseMs / 4)
+  }
+
+  /** What the claim saw of a stream may be newer than the pages in memory, also where no wakes arrive. */
+  #lookAgain(webhooks: readonly ClaimedWebhook[]): void {
+    const streams = new Set<string>()
+    for (const { streamId, stream, head, offset } of webhooks) {
+      this.#streams.set(streamId, stream)
+      if (head !== null && head > offset) streams.add(stream)
+    }
+    for (const stream of streams) this.#reader.wake(stream)
   }
 
   /** Should it fail, each lane loads its own. */
@@ -190,14 +217,14 @@ export class Engine {
   #ended(lane: Lane, run: Promise<void>): void {
     this.#running.delete(run)
     if (this.#lanes.get(lane.webhook.id) === lane) this.#lanes.delete(lane.webhook.id)
-    this.#laneEnded(lane.webhook.streamId)
+    this.#laneEnded(lane.webhook.streamId, lane.progressed)
   }
 
   /** A drain gives leases back at once, but several with one statement while others are still at work. */
-  #requestRelease(): void {
+  #requestRelease(atOnce: boolean): void {
     const { lingerMs, flushMs } = this.#options.settings
     const last = [...this.#lanes.values()].every((lane) => lane.isDone())
-    this.#flusher.request(last && lingerMs === 0 ? 0 : flushMs)
+    this.#flusher.request(atOnce || (last && lingerMs === 0) ? 0 : flushMs)
   }
 
   #services(delivery: Delivery): LaneServices {
@@ -208,10 +235,10 @@ export class Engine {
       limiter: this.#limiter,
       loadDue: (ids) => this.#statements.loadDue(ids),
       loadUnits: (webhookId, units) => this.#statements.loadUnits(webhookId, units),
-      deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
+      deliver: (webhook, event, signal) => attemptSafely(delivery, webhook, event, signal),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
-      requestRelease: () => this.#requestRelease(),
+      requestRelease: (atOnce) => this.#requestRelease(atOnce),
       onError: (error, webhookId) =>
         ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,
@@ -221,3 +248,15 @@ export class Engine {
 
 /** Time to write the last outcomes in, after the deadline. */
 const stopGraceMs = 2_000
+
+/** An attempt that breaks in itself is a failed one: it must not end the process, nor stay open for ever. */
+async function attemptSafely(
+  delivery: Delivery,
+  ...[webhook, event, signal]: Parameters<Delivery['attempt']>
+): Promise<SendResult> {
+  try {
+    return await delivery.attempt(webhook, event, signal)
+  } catch (error) {
+    return { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+  }
+}

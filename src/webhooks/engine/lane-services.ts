@@ -7,6 +7,9 @@ import type { Limiter } from './limiter.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import type { PageReader } from './page-reader.ts'
 
+/** After a failed database call a lane pauses so long. */
+export const errorPauseMs = 1_000
+
 /** What a lane needs of the engine around it. */
 export interface LaneServices {
   clock: Clock
@@ -20,8 +23,8 @@ export interface LaneServices {
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
   /** Asks for a flush within so many milliseconds. */
   requestFlush(withinMs: number): void
-  /** The lane is done: asks for the flush that gives its lease back. */
-  requestRelease(): void
+  /** The lane is done: asks for the flush that gives its lease back, at once if it was told to stop. */
+  requestRelease(atOnce: boolean): void
   /** A database call failed: the lane goes on after a pause. */
   onError(error: unknown, webhookId: string): void
   settings: LaneSettings

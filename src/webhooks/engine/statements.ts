@@ -3,7 +3,7 @@ import { MillraceError } from '../../errors/millrace-error.ts'
 import { maxPageEvents, readEvents, type EventPage } from '../../streams/read-events.ts'
 import type { Allowance } from './allowance.ts'
 import { claimWebhooks, type Claim, type ClaimRequest } from './claim-webhooks.ts'
-import { flushOutcomes, type FlushedLane, type LaneFlush } from './flush-outcomes.ts'
+import { flushOutcomes, type Flushed, type LaneFlush } from './flush-outcomes.ts'
 import { loadDueDeliveries, loadUnits, type LoadedDelivery } from './load-deliveries.ts'
 
 /** All that the engine asks of the database. Each call is one statement, and is counted before it is made. */
@@ -12,7 +12,7 @@ export interface Statements {
   readPage(stream: string, after: number): Promise<EventPage>
   loadDue(webhookIds: readonly string[]): Promise<LoadedDelivery[]>
   loadUnits(webhookId: string, units: readonly string[]): Promise<LoadedDelivery[]>
-  flush(lanes: readonly LaneFlush[], leaseMs: number): Promise<FlushedLane[]>
+  flush(lanes: readonly LaneFlush[], leaseMs: number): Promise<Flushed>
 }
 
 export function createStatements(db: Db, allowance: Allowance): Statements {

@@ -27,7 +27,7 @@ export async function testWebhook(
   const { webhooks, streams, installation } = db.tables
   const [row] = await runQuery<{ webhook: string; installation_id: string }>(
     db,
-    sql`select ${webhookJson(db)}::text as webhook, i.id::text as installation_id
+    sql`select ${webhookJson(db, sql`null`)}::text as webhook, i.id::text as installation_id
       from ${webhooks} l join ${streams} s on s.id = l.stream_id cross join ${installation} i
       where l.id = ${id}::text`,
   )
