@@ -1,8 +1,9 @@
 import { sql } from 'drizzle-orm'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { Executor } from '../../src/db/port.ts'
 import { qualified, runQuery } from '../../src/db/run.ts'
 import { describeOnEveryDriver } from './drivers.ts'
+import { eventually } from './support/eventually.ts'
 import { append, publish, read, readData } from './support/streams.ts'
 
 async function count(on: Executor, statement: ReturnType<typeof sql>): Promise<number> {
@@ -215,7 +216,7 @@ describeOnEveryDriver(
         .catch(() => {})
       await db.transaction((tx) => runQuery(tx, sql`select ${qualified(tx, 'wake_stream')}(78)`))
       await runQuery(db, sql`select pg_notify('done', '')`)
-      await vi.waitFor(() => expect(heard).toContain('done '))
+      await eventually(() => expect(heard).toContain('done '))
       expect(heard).toEqual([`millrace.wake s${streamId}`, 'millrace.wake s78', 'done '])
       await connection.close()
     })

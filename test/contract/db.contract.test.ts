@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { textArray } from '../../src/db/array-literal.ts'
 import { toDate, toNumber, toNumbers } from '../../src/db/decode.ts'
 import { qualified, runQuery, translated } from '../../src/db/run.ts'
+import { eventually } from './support/eventually.ts'
 import { deferred } from './support/deferred.ts'
 import { describeOnEveryDriver } from './drivers.ts'
 
@@ -180,10 +181,10 @@ describeOnEveryDriver(
         db,
         sql`select pg_notify('a.b', '1'), pg_notify('C "q"', ''), pg_notify('plain', '3'), pg_notify('other', '4')`,
       )
-      await vi.waitFor(() => expect(heard).toEqual(['a.b=1', 'C "q"=', 'plain=3']))
+      await eventually(() => expect(heard).toEqual(['a.b=1', 'C "q"=', 'plain=3']))
       await connection.execute('UNLISTEN "a.b"')
       await runQuery(db, sql`select pg_notify('a.b', '5'), pg_notify('plain', '6')`)
-      await vi.waitFor(() => expect(heard.slice(3)).toEqual(['plain=6']))
+      await eventually(() => expect(heard.slice(3)).toEqual(['plain=6']))
       await connection.close()
     })
 
@@ -197,7 +198,7 @@ describeOnEveryDriver(
       await other.execute('LISTEN shared; LISTEN mine')
       await one.query('UNLISTEN shared')
       await runQuery(db, sql`select pg_notify('shared', ''), pg_notify('mine', '')`)
-      await vi.waitFor(() => expect(heard).toEqual(['other shared', 'other mine']))
+      await eventually(() => expect(heard).toEqual(['other shared', 'other mine']))
       await Promise.all([one.close(), other.close()])
     })
 
@@ -229,10 +230,10 @@ describeOnEveryDriver(
       const closed = vi.fn<() => void>()
       connection.onClose(closed)
       await Promise.all([connection.close(), connection.close()])
-      await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1))
+      await eventually(() => expect(closed).toHaveBeenCalledTimes(1))
       const late = vi.fn<() => void>()
       connection.onClose(late)
-      await vi.waitFor(() => expect(late).toHaveBeenCalledTimes(1))
+      await eventually(() => expect(late).toHaveBeenCalledTimes(1))
       await expect(connection.query('select 1')).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' })
       expect(closed).toHaveBeenCalledTimes(1)
     })
@@ -256,7 +257,7 @@ describeOnEveryDriver(
       connection.onClose(closed)
       const [row] = await connection.query('select pg_backend_pid()::text as pid')
       await runQuery(db, sql`select pg_terminate_backend(${row?.pid}::int)`)
-      await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1), { timeout: 5000 })
+      await eventually(() => expect(closed).toHaveBeenCalledTimes(1))
       await expect(connection.query('select 1')).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' })
       await connection.close()
     })
@@ -320,7 +321,7 @@ describeOnEveryDriver(
       gate.resolve()
       await closing
       expect(await Promise.all(running)).toEqual(Array(10).fill(1))
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const left = await runQuery(
           db,
           sql`select pid from pg_stat_activity where pid = any (${`{${pids.join(',')}}`}::text::int[])`,

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
-import { afterEach, describe, expect, it } from 'vitest'
+import { PGlite } from '@electric-sql/pglite'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { createPgliteDb } from '../../src/db/drivers/pglite.ts'
 import { assertMigrated, checkMigrations } from '../../src/db/migrate/check-migrations.ts'
@@ -30,13 +31,26 @@ function open(url: string, schema?: string): Db {
   return db
 }
 
+let sharedPglite: PGlite | undefined
+beforeAll(() => (sharedPglite = new PGlite()).waitReady, 180_000)
+afterAll(() => sharedPglite?.close())
+
+/** One for the file, since its start is all computation and slow beside other work. */
+async function emptyPglite(): Promise<PGlite> {
+  await sharedPglite!.exec(
+    'drop schema if exists millrace cascade; drop schema if exists events_of_mine cascade',
+  )
+  return sharedPglite!
+}
+
 /** How to get an empty database: on a server, and inside the process. */
 const places: { name: string; create: (schema?: string) => Promise<Db> }[] = [
   { name: 'a server', create: async (schema) => open(await emptyDatabase(), schema) },
   {
     name: 'PGlite',
     create: async (schema) => {
-      const db = createPgliteDb({ schema })
+      const pglite = await emptyPglite()
+      const db = createPgliteDb({ pglite, schema })
       cleanUps.push(() => db.close())
       return db
     },
