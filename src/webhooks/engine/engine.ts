@@ -19,7 +19,7 @@ export interface Delivery {
   /** Makes one attempt to deliver an event to a webhook. Never rejects. */
   attempt(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
-  judge(webhook: ClaimedWebhook, attempt: number, result: SendResult): Outcome
+  judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
 }
 
 /** What {@link Engine} is made of. */
@@ -189,7 +189,7 @@ export class Engine {
       loadDue: (ids) => loadDueDeliveries(db, ids),
       loadUnit: (webhookId, unit) => loadUnit(db, webhookId, unit),
       deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
-      decide: (webhook, attempt, result) => delivery.judge(webhook, attempt, result),
+      judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       onError: (error, webhookId) => ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,

@@ -17,7 +17,7 @@ export interface LaneServices {
   /** Makes one attempt. Never rejects. */
   deliver(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
-  decide(webhook: ClaimedWebhook, attempt: number, result: SendResult): Outcome
+  judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
   /** Asks for a flush within so many milliseconds. */
   requestFlush(withinMs: number): void
   /** A database call failed: the lane goes on after a pause. */

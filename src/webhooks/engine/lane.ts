@@ -4,11 +4,12 @@ import type { SendResult } from '../sender.ts'
 import { createAlarm, type Alarm } from './alarm.ts'
 import { createChanges, type TakenChanges } from './changes.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
+import { createCursor, type Cursor } from './cursor.ts'
+import { createDueRetries, type DueRetries } from './due-retries.ts'
 import type { FlushedLane } from './flush-outcomes.ts'
 import { buriedRow, rowOf, toFlush, toItem, type FlyingFlush } from './lane-flush.ts'
 import type { LaneServices } from './lane-services.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
-import type { SharedPage } from './page-reader.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createSignal, type Signal } from './signal.ts'
@@ -19,8 +20,6 @@ import { createWindow, type Window } from './window.ts'
 const trustedShare = 0.9
 /** After a failed database call a lane pauses so long. */
 const errorPauseMs = 1_000
-/** While due retries are in hand, the database calls them due as well: asking more often tells nothing. */
-const duePauseMs = 1_000
 
 /**
  * One leased webhook being worked on: takes events from the stream, sends them in the order of its
@@ -44,16 +43,8 @@ export class Lane {
   #phase: 'working' | 'stopping' | 'releasing' | 'ended' = 'working'
   /** Retrying deliveries that belong to no unit. */
   #loose: number
-  /** Offsets of the recorded deliveries that are in hand: queued or being sent. */
-  readonly #inHand = new Set<number>()
-  /** Local time at which the earliest retry in the database falls due. */
-  #dueAt: number
-  #dueLoadedAt = 0
-  /** While due retries are being loaded: the recorded deliveries that had something happen to them. */
-  #touched: Set<number> | null = null
-  #page: SharedPage | null = null
-  #pageAt = 0
-  #atEnd = false
+  readonly #retries: DueRetries
+  readonly #cursor: Cursor
   #loading = 0
   /** Local time before the statement that last set the lease was sent. */
   #renewedAt: number
@@ -69,11 +60,12 @@ export class Lane {
     this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
     this.#window = createWindow(webhook.offset)
     this.#units = createUnits(webhook.units)
+    this.#cursor = createCursor(services.reader, webhook.stream)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = typeMatcher(webhook.types)
     this.#host = new URL(webhook.url).host
     this.#loose = webhook.loose
-    this.#dueAt = leasedAt + (webhook.dueInMs ?? Infinity)
+    this.#retries = createDueRetries(webhook.dueInMs === null ? null : leasedAt + webhook.dueInMs)
     this.#stored = { offset: webhook.offset, saturated: webhook.saturated }
   }
 
@@ -106,7 +98,7 @@ export class Lane {
 
   /** There may be new events. */
   wake(): void {
-    this.#atEnd = false
+    this.#cursor.wake()
     this.#signal.fire()
   }
 
@@ -158,7 +150,7 @@ export class Lane {
   /** The flush that was sent at `sentAt` stands; the lease runs from there. */
   flushed({ flush, taken }: FlyingFlush, { state, dueInMs }: FlushedLane, sentAt: number): void {
     this.#changes.written(taken)
-    this.#dueAt = sentAt + (dueInMs ?? Infinity)
+    this.#retries.due(dueInMs === null ? null : sentAt + dueInMs)
     this.#renewedAt = sentAt
     if (flush.release) this.#phase = 'ended'
     else if (state !== 'active' && this.#phase === 'working') this.#phase = 'stopping'
@@ -189,7 +181,7 @@ export class Lane {
   #isBusy(): boolean {
     if (this.#sending.size > 0) return this.#isOpen()
     if (this.#phase !== 'working') return false
-    return this.#units.hasReady || this.#loading > 0 || this.#units.reloadsWanted || (this.#canTake() && !this.#atEnd)
+    return this.#units.hasReady || this.#loading > 0 || this.#units.reloadsWanted || (this.#canTake() && !this.#cursor.atEnd)
   }
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
@@ -213,26 +205,11 @@ export class Lane {
 
   /** Takes events from the stream until there are enough, or no more. */
   async #fill(): Promise<void> {
-    while (this.#canTake() && !this.#atEnd) {
-      this.#page ??= await this.#services.reader.read(this.webhook.stream, this.#window.scanned)
-      const event = this.#page.events[this.#pageAt]
-      if (event !== undefined) {
-        this.#pageAt++
-        this.#take(event)
-      }
-      if (this.#pageAt >= this.#page.events.length) this.#passPage(this.#page)
+    while (this.#canTake() && !this.#cursor.atEnd) {
+      const next = await this.#cursor.next(this.#window.scanned)
+      if ('readTo' in next) this.#window.scannedTo(next.readTo)
+      else this.#take(next)
     }
-  }
-
-  #passPage(page: SharedPage): void {
-    this.#window.scannedTo(page.next)
-    this.#atEnd = !page.more && page.generation === this.#services.reader.generation(this.webhook.stream)
-    this.#dropPage()
-  }
-
-  #dropPage(): void {
-    this.#page = null
-    this.#pageAt = 0
   }
 
   #take(event: StoredEvent): void {
@@ -270,17 +247,16 @@ export class Lane {
     this.#sending.set(item, clock.now())
     const result = await deliver(this.webhook, item.event, this.#abort.signal)
     this.#sending.delete(item)
-    this.#inHand.delete(item.event.offset)
-    this.#touched?.add(item.event.offset)
+    this.#retries.gaveUp(item.event.offset)
     limiter.leave(this.#host)
-    const abandoned = result.kind === 'error' && result.reason === 'aborted'
-    if (this.#phase !== 'ended' && !abandoned) this.#settle(item, result)
+    if (this.#phase !== 'ended') this.#settle(item, result)
     this.#signal.fire()
   }
 
   #settle(item: Item, result: SendResult): void {
     const attempt = item.attempts + 1
-    const outcome = this.#services.decide(this.webhook, attempt, result)
+    const outcome = this.#services.judge(this.webhook, item.event, attempt, result)
+    if (outcome.kind === 'abandoned') return
     recordOutcome(this.#changes, item, attempt, outcome, result)
     this.#pacing.outcome(outcome.kind === 'delivered')
     if (outcome.kind === 'delivered' || outcome.kind === 'dead') this.#pass(item)
@@ -303,7 +279,7 @@ export class Lane {
     if (item.unit !== null) this.#changes.keepHead(item.unit)
     item.hasRow = true
     const behind = this.#units.troubled(item)
-    for (const waiting of behind) this.#inHand.delete(waiting.event.offset)
+    for (const waiting of behind) this.#retries.gaveUp(waiting.event.offset)
     if (this.webhook.ordering === 'stream') return this.#rewindBehind(item)
     for (const waiting of behind) if (!waiting.hasRow) this.#block(waiting)
   }
@@ -314,8 +290,7 @@ export class Lane {
     this.#units.clear()
     this.#window.settle(item.entry)
     this.#window.rewind(item.event.offset)
-    this.#dropPage()
-    this.#atEnd = false
+    this.#cursor.rewind()
   }
 
   /** A slow send at the head of a full window holds all others back: record it, and let them pass (W4). */
@@ -357,7 +332,7 @@ export class Lane {
       return true
     } catch (error) {
       this.#services.onError(error, this.webhook.id)
-      this.#dueAt = Math.min(this.#dueAt, this.#services.clock.now() + errorPauseMs)
+      this.#retries.due(this.#services.clock.now() + errorPauseMs)
       this.#alarm.ring(errorPauseMs)
       return false
     } finally {
@@ -386,27 +361,25 @@ export class Lane {
     return false
   }
 
-  /** Loads the retries that have fallen due; while some are still in hand, not more than once a second. */
+  /** Loads the retries that have fallen due, also while others are still in hand (W4). */
   #loadDue(): void {
-    if (this.#phase !== 'working' || this.#touched !== null) return
+    if (this.#phase !== 'working') return
     const now = this.#services.clock.now()
-    const waitMs = Math.max(this.#dueAt - now, this.#inHand.size > 0 ? this.#dueLoadedAt + duePauseMs - now : 0)
+    const waitMs = this.#retries.loadInMs(now)
     if (waitMs > 0) return waitMs < Infinity ? this.#alarm.ring(waitMs) : undefined
-    this.#dueLoadedAt = now
-    this.#touched = new Set(this.#inHand)
-    void this.#fetch(async () => this.#takeDue(await this.#services.loadDue([this.webhook.id]))).then(() => {
-      this.#touched = null
-    })
+    this.#retries.beginLoad(now)
+    void this.#fetch(async () => this.#takeDue(await this.#services.loadDue([this.webhook.id]))).then(() =>
+      this.#retries.endLoad(),
+    )
   }
 
-  /** What was in hand or written about since the load began may have changed: the next load shows it. */
   #isFresh({ offset, unit }: LoadedDelivery): boolean {
-    if (this.#touched?.has(offset) || this.#inHand.has(offset) || this.#changes.has(offset)) return false
+    if (!this.#retries.isFresh(offset) || this.#changes.has(offset)) return false
     return unit === null || this.#units.isAtRest(unit)
   }
 
   #takeDue(due: readonly LoadedDelivery[]): void {
-    this.#dueAt = Infinity
+    this.#retries.due(null)
     for (const delivery of due.filter((each) => this.#isFresh(each))) {
       const keep = this.#keepOrBury(delivery)
       if (!keep && delivery.unit === null) this.#loose--
@@ -417,7 +390,7 @@ export class Lane {
   }
 
   #inHandItem(delivery: LoadedDelivery): Item {
-    this.#inHand.add(delivery.offset)
+    this.#retries.took(delivery.offset)
     return toItem(delivery)
   }
 }

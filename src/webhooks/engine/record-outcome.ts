@@ -4,12 +4,15 @@ import type { Changes } from './changes.ts'
 import type { DeliveryRow } from './flush-outcomes.ts'
 import type { Item } from './units.ts'
 
+/** An outcome that says something: the attempt was made. */
+export type Judgement = Exclude<Outcome, { kind: 'abandoned' }>
+
 /** Notes what became of an attempt. An event that succeeds at once leaves no row and no line. */
 export function recordOutcome(
   changes: Changes,
   item: Item,
   attempt: number,
-  outcome: Outcome,
+  outcome: Judgement,
   result: SendResult,
 ): void {
   const answer = result.kind === 'answer' ? result.body : null
@@ -37,7 +40,7 @@ export function recordOutcome(
 }
 
 /** A delivery whose answer disabled the webhook is kept, due at once when it is enabled again. */
-function stateAfter(outcome: Exclude<Outcome, { kind: 'delivered' }>): Pick<DeliveryRow, 'state' | 'delayMs'> {
+function stateAfter(outcome: Exclude<Judgement, { kind: 'delivered' }>): Pick<DeliveryRow, 'state' | 'delayMs'> {
   switch (outcome.kind) {
     case 'retry':
       return { state: 'retrying', delayMs: outcome.delayMs }
