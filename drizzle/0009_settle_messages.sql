@@ -122,23 +122,32 @@ BEGIN
 END
 $$;
 --> statement-breakpoint
--- Prolongs leases to the given time from now, or the message's own lease time; never shortens one.
+-- Prolongs leases to the given time from now, or the message's own lease time; never shortens one. A
+-- message that another transaction is settling right now is answered as held and left alone: to wait
+-- for that transaction would let the other leases of the batch run out.
 CREATE FUNCTION "millrace"."extend_messages"(p_queue text, p_ids bigint[], p_leases uuid[], p_lease_ms integer)
 RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
+  v_queue_id integer;
   v_positions bigint[];
+  v_free bigint[];
 BEGIN
-  WITH extended AS (
-    UPDATE "millrace"."messages" m
-      SET due_at = greatest(m.due_at, clock_timestamp() + coalesce(p_lease_ms, m.lease_ms) * interval '1 ms')
-      FROM unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
-      WHERE m.id = g.id AND m.state = 'leased' AND m.lease_token = g.lease
-        AND m.queue_id = (SELECT q.id FROM "millrace"."queues" q WHERE q.name = p_queue)
-      RETURNING g.position
-  )
-  SELECT array_agg(e.position) INTO v_positions FROM extended e;
+  SELECT q.id INTO v_queue_id FROM "millrace"."queues" q WHERE q.name = p_queue;
+  v_free := ARRAY(
+    SELECT m.id FROM "millrace"."messages" m
+      JOIN unnest(p_ids, p_leases) AS g (id, lease) ON m.id = g.id AND m.lease_token = g.lease
+      WHERE m.queue_id = v_queue_id AND m.state = 'leased'
+      FOR UPDATE OF m SKIP LOCKED
+  );
+  UPDATE "millrace"."messages" m
+    SET due_at = greatest(m.due_at, clock_timestamp() + coalesce(p_lease_ms, m.lease_ms) * interval '1 ms')
+    WHERE m.id = ANY (v_free);
+  SELECT array_agg(g.position) INTO v_positions
+    FROM unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
+    JOIN "millrace"."messages" m ON m.id = g.id AND m.lease_token = g.lease
+    WHERE m.queue_id = v_queue_id AND m.state = 'leased';
   RETURN coalesce(v_positions, '{}');
 END
 $$;

@@ -71,7 +71,8 @@ export interface ExtendOptions extends TxOption {
 }
 
 /**
- * Prolongs leases; never shortens one. Otherwise as {@link ackMessages}.
+ * Prolongs leases; never shortens one. A message that another transaction is settling at the moment is
+ * answered as held, and not waited for. Otherwise as {@link ackMessages}.
  *
  * @throws INVALID_NAME, INVALID_INPUT
  */
@@ -117,8 +118,7 @@ export async function retryMessages(
 ): Promise<RetryOutcome[]> {
   const on = executorFor(db, options)
   const held = heldArguments(queue, items)
-  for (const { delayMs } of items)
-    if (delayMs !== undefined) wholeNumber(delayMs, 'delayMs', 0, 31_622_400_000)
+  for (const { delayMs } of items) if (delayMs !== undefined) assertDelay(delayMs)
   if (items.length === 0) return []
   const delays = bigintArray(items.map((item) => item.delayMs ?? null))
   const errors = textArray(items.map((item) => (item.error === undefined ? null : cleanText(item.error))))
@@ -129,6 +129,15 @@ export async function retryMessages(
   const waiting = new Set(toNumbers(row?.o_waiting))
   const dead = new Set(toNumbers(row?.o_dead))
   return items.map((_, index) => (waiting.has(index + 1) ? 'waiting' : dead.has(index + 1) ? 'dead' : 'lost'))
+}
+
+/**
+ * Checks the delay of a retry.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertDelay(delayMs: number): void {
+  wholeNumber(delayMs, 'delayMs', 0, 366 * 86_400_000)
 }
 
 async function settle(
