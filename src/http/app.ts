@@ -1,12 +1,14 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
 import { requireKey } from './auth.ts'
+import { channelRoutes } from './channels.ts'
 import { consumerRoutes } from './consumers.ts'
 import type { AppOptions } from './context.ts'
 import { errorRoutes } from './errors.ts'
 import { healthRoutes } from './health.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
+import { streamRoutes } from './streams.ts'
 import { webhookRoutes } from './webhooks.ts'
 
 /**
@@ -33,8 +35,10 @@ export function createApp(options: AppOptions): Hono {
   app.use('/v1/*', requireKey(options.rootKey), readablePath)
   healthRoutes(app, options)
   errorRoutes(app)
+  streamRoutes(app, options)
   eventRoutes(app, options)
   consumerRoutes(app, options)
+  channelRoutes(app, options)
   webhookRoutes(app, options)
   return app
 }

@@ -1,5 +1,6 @@
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
+import type { AttachWake } from '../streams/subscribe.ts'
 import type { Sealer } from '../webhooks/seal.ts'
 import type { TargetPolicy } from '../webhooks/target-url.ts'
 import type { ReadyReport } from './health.ts'
@@ -24,9 +25,28 @@ export interface AppOptions {
   afterPublish?: (info: PublishInfo) => void
   /** Called after a webhook was created, changed or deleted. What it throws is logged. */
   onWebhookChange?: (info: WebhookInfo) => void
+  /** Wakes those who wait for events; default: they poll. */
+  attach?: AttachWake
+  /** Notify and listen on user channels; absent, the addresses answer that this host has none. */
+  channels?: ChannelPort
+  /** Aborts when the host shuts down: long polls and event streams end. */
+  shutdown?: AbortSignal
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }
+
+/** User channels, as a host has them. */
+export interface ChannelPort {
+  notify(channel: string, payload: string): Promise<void>
+  /** Absent where no LISTEN connection is held. */
+  listen?(channel: string, options: { signal: AbortSignal }): AsyncIterable<ChannelValue>
+}
+
+/** What a listener of a channel is told. */
+export type ChannelValue =
+  | { kind: 'notification'; channel: string; payload: string }
+  | { kind: 'reconnected' }
+  | { kind: 'lagged'; missed: number }
 
 /** To which stream something was published. */
 export interface PublishInfo {

@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { textArray } from '../../src/db/array-literal.ts'
 import { toDate, toNumber, toNumbers } from '../../src/db/decode.ts'
 import { qualified, runQuery, translated } from '../../src/db/run.ts'
+import { deferred } from './support/deferred.ts'
 import { describeOnEveryDriver } from './drivers.ts'
 
 describeOnEveryDriver('the database port', (given) => {
@@ -262,8 +263,9 @@ describeOnEveryDriver(
 
     it('in a transaction fails the call and neither the process nor the pool', async () => {
       const { db, another } = given()
-      const small = another()
-      for (let round = 0; round < 12; round++) {
+      // a leaked client would leave none for the next round
+      const small = another({ maxConnections: 1 })
+      for (let round = 0; round < 3; round++) {
         const lost = small.transaction(async (tx) => {
           const [row] = await runQuery<{ pid: string }>(tx, sql`select pg_backend_pid()::text as pid`)
           await runQuery(db, sql`select pg_terminate_backend(${row!.pid}::int)`)
@@ -283,12 +285,14 @@ describeOnEveryDriver('a closed store', (given, binding) => {
     const { db } = binding.capabilities.sessions ? { db: given().another() } : given()
     await runQuery(db, sql`select 1`)
     await db.close()
-    const refused = { code: 'STORE_CLOSED' }
-    await expect(runQuery(db, sql`select 1`)).rejects.toMatchObject(refused)
-    await expect(translated(db.drizzle.select().from(db.tables.streams))).rejects.toMatchObject(refused)
-    if (binding.capabilities.interactiveTx)
-      await expect(db.transaction(async () => 1)).rejects.toMatchObject(refused)
-    if (binding.capabilities.listen) await expect(db.connectDirect()).rejects.toMatchObject(refused)
+    const calls: Promise<unknown>[] = [
+      runQuery(db, sql`select 1`),
+      translated(db.drizzle.select().from(db.tables.streams)),
+    ]
+    if (binding.capabilities.interactiveTx) calls.push(db.transaction(async () => 1))
+    if (binding.capabilities.listen) calls.push(db.connectDirect())
+    const outcomes = await Promise.all(calls.map((call) => call.catch((error: unknown) => error)))
+    expect(outcomes).toEqual(calls.map(() => expect.objectContaining({ code: 'STORE_CLOSED' }) as unknown))
     await db.close()
   })
 })
@@ -342,9 +346,3 @@ describeOnEveryDriver('what a driver cannot do', (given, binding) => {
     expect(await direct).toBe(listen ? 'ran' : 'LISTEN_UNSUPPORTED')
   })
 })
-
-function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((done) => (resolve = done))
-  return { promise, resolve }
-}

@@ -21,7 +21,7 @@ export interface BindingCapabilities extends Capabilities {
 export interface ContractDatabase {
   db: Db
   /** Another Db of the same driver on the same database, which the test closes; not on PGlite. */
-  another(options?: { schema?: string }): Db
+  another(options?: { schema?: string; maxConnections?: number }): Db
   /** The URL for helpers that need `pg`; not on PGlite. */
   url: string
   close(): Promise<void>
@@ -50,6 +50,7 @@ const bindings: Binding[] = [
 interface Address {
   url: string
   schema?: string
+  maxConnections?: number
 }
 
 async function onServer(open: (address: Address) => Db): Promise<ContractDatabase> {

@@ -69,8 +69,8 @@ async function flushOnce({ clock, lanes, flush, onError, leaseMs }: FlusherOptio
   const flying = new Map<string, { lane: Lane; part: FlyingFlush }>()
   let open = 0
   for (const lane of lanes()) {
-    if (lane.isOverdue()) lane.lose()
-    const part = flying.size < maxLanesPerFlush ? lane.takeFlush(lane.needsRenewal()) : null
+    if (lane.lease.isOverdue()) lane.lose()
+    const part = flying.size < maxLanesPerFlush ? lane.takeFlush(lane.lease.isAgeing()) : null
     if (part !== null) flying.set(lane.webhook.id, { lane, part })
     open++
   }

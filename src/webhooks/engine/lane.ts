@@ -19,6 +19,8 @@ import { createWindow, type Window } from './window.ts'
 
 /** After a failed database call a lane pauses so long. */
 const errorPauseMs = 1_000
+/** With up to 64 events each, that is as much as one answer should hold. */
+const maxUnitsPerLoad = 32
 
 /**
  * One leased webhook being worked on: takes events from the stream, sends them in the order of its
@@ -26,6 +28,7 @@ const errorPauseMs = 1_000
  */
 export class Lane {
   readonly webhook: ClaimedWebhook
+  readonly lease: Lease
   readonly #token: string
   readonly #services: LaneServices
   readonly #signal: Signal
@@ -45,14 +48,13 @@ export class Lane {
   readonly #retries: DueRetries
   readonly #cursor: Cursor
   #loading = 0
-  readonly #lease: Lease
   #stored: { offset: number; saturated: boolean }
 
   /** @param leasedAt local time just before the claim was sent */
   constructor(webhook: ClaimedWebhook, token: string, leasedAt: number, services: LaneServices) {
     this.webhook = webhook
     this.#token = token
-    this.#lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
+    this.lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
     this.#services = services
     this.#signal = createSignal(services.clock)
     this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
@@ -88,8 +90,7 @@ export class Lane {
       if (this.#isBusy()) await this.#signal.wait()
       else if (this.#isOpen() && !(await this.#lingers())) this.#phase = 'releasing'
     }
-    const { lingerMs, flushMs } = this.#services.settings
-    this.#services.requestFlush(lingerMs === 0 ? 0 : flushMs)
+    this.#services.requestRelease()
     while (this.#phase === 'releasing') await this.#signal.wait()
     this.#alarm.cancel()
   }
@@ -98,11 +99,6 @@ export class Lane {
   wake(): void {
     this.#cursor.wake()
     this.#signal.fire()
-  }
-
-  /** The webhook was changed: the next flush asks how it stands, whatever there is to write. */
-  recheck(): void {
-    this.#lease.age()
   }
 
   /** Begins nothing new, finishes what is being sent, gives the lease back. */
@@ -123,14 +119,9 @@ export class Lane {
     this.#signal.fire()
   }
 
-  /** By the local clock, the lease should be renewed. */
-  needsRenewal(): boolean {
-    return this.#lease.isAgeing()
-  }
-
-  /** By the local clock, the lease can no longer be trusted. */
-  isOverdue(): boolean {
-    return this.#lease.isOverdue()
+  /** Nothing is left to do but to give the lease back. */
+  isDone(): boolean {
+    return !this.#isOpen()
   }
 
   /** What to write now; null when there is nothing (and no renewal is asked for). */
@@ -152,7 +143,7 @@ export class Lane {
   flushed({ flush, taken }: FlyingFlush, { state, dueInMs }: FlushedLane, sentAt: number): void {
     this.#changes.written(taken)
     this.#retries.due(dueInMs === null ? null : sentAt + dueInMs)
-    this.#lease.renewedAt(sentAt)
+    this.lease.renewedAt(sentAt)
     if (flush.release) this.#phase = 'ended'
     else if (state !== 'active' && this.#phase === 'working') this.#phase = 'stopping'
     this.#signal.fire()
@@ -217,7 +208,13 @@ export class Lane {
   #take(event: StoredEvent): void {
     if (!this.#matches(event.type)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
-    const item: Item = { event, unit: unitOf(this.webhook.ordering, event), attempts: 0, entry, hasRow: false }
+    const item: Item = {
+      event,
+      unit: unitOf(this.webhook.ordering, event),
+      attempts: 0,
+      entry,
+      hasRow: false,
+    }
     if (this.#units.place(item) === 'blocked') this.#block(item)
   }
 
@@ -235,7 +232,7 @@ export class Lane {
     ) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
-      if (this.isOverdue()) return this.lose()
+      if (this.lease.isOverdue()) return this.lose()
       if (!this.#services.limiter.tryEnter(this.#host))
         return this.#services.limiter.onFree(this.#signal.fire)
       const item = this.#units.next()
@@ -316,15 +313,17 @@ export class Lane {
     if (this.#phase !== 'working' || !this.#units.reloadsWanted) return
     const isWritten = (unit: string): boolean =>
       !this.#changes.hasRowsOf(unit) && !this.#changes.promotes(unit)
-    for (const unit of this.#units.takeReloads(isWritten)) void this.#load(unit)
+    const units = this.#units.takeReloads(isWritten, maxUnitsPerLoad)
+    if (units.length > 0) void this.#load(units)
     if (this.#units.reloadsWanted) this.#services.requestFlush(0)
   }
 
-  async #load(unit: string): Promise<void> {
-    const done = await this.#fetch(async () =>
-      this.#accept(unit, await this.#services.loadUnit(this.webhook.id, unit)),
-    )
-    if (!done) this.#units.reloadLater(unit)
+  async #load(units: readonly string[]): Promise<void> {
+    const done = await this.#fetch(async () => {
+      const found = await this.#services.loadUnits(this.webhook.id, units)
+      for (const unit of units) this.#accept(unit, found)
+    })
+    if (!done) for (const unit of units) this.#units.reloadLater(unit)
   }
 
   /** Something from the database, beside the main loop; false when it failed, after a pause. */
@@ -344,7 +343,8 @@ export class Lane {
     }
   }
 
-  #accept(unit: string, found: readonly LoadedDelivery[]): void {
+  #accept(unit: string, loaded: readonly LoadedDelivery[]): void {
+    const found = loaded.filter((delivery) => delivery.unit === unit)
     if (found.length === 0 && this.#changes.hasRowsOf(unit)) return this.#units.reloadLater(unit)
     const usable = found.filter((delivery) => this.#keepOrBury(delivery))
     if (found.length > 0 && usable.length === 0) return this.#units.reloadLater(unit)

@@ -1,3 +1,5 @@
+import { unlimited, type Allowance } from './allowance.ts'
+
 /** Bounds how many sends run at once, in all and to each host. */
 export interface Limiter {
   /** Takes a place for a send to the host if one is free. */
@@ -13,9 +15,12 @@ export interface LimiterOptions {
   total?: number
   /** Sends at once to one host. Default 128. */
   perHost?: number
+  /** Every send is taken off it, and none begins once it is low. */
+  allowance?: Allowance
 }
 
-export function createLimiter({ total = 256, perHost = 128 }: LimiterOptions = {}): Limiter {
+export function createLimiter(options: LimiterOptions = {}): Limiter {
+  const { total = 256, perHost = 128, allowance = unlimited } = options
   const perHostNow = new Map<string, number>()
   let now = 0
   let waiting: (() => void)[] = []
@@ -23,7 +28,7 @@ export function createLimiter({ total = 256, perHost = 128 }: LimiterOptions = {
   return {
     tryEnter(host) {
       const here = perHostNow.get(host) ?? 0
-      if (now >= total || here >= perHost) return false
+      if (now >= total || here >= perHost || allowance.low || !allowance.spend()) return false
       now++
       perHostNow.set(host, here + 1)
       return true

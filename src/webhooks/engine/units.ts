@@ -34,8 +34,8 @@ export interface Units {
   left(item: Item): void
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
   troubled(item: Item): Item[]
-  /** Units whose rest is to be loaded; until `loaded`, `reloadLater` or `waits` that is underway. */
-  takeReloads(ready: (unit: string) => boolean): string[]
+  /** At most `limit` units whose rest is to be loaded; until `loaded`, `reloadLater` or `waits` that is underway. */
+  takeReloads(ready: (unit: string) => boolean, limit: number): string[]
   reloadLater(unit: string): void
   /** The head of the unit waits for a later time: nothing of it is in hand. */
   waits(unit: string): void
@@ -104,9 +104,10 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.queue = []
       return behind
     },
-    takeReloads(isReady) {
+    takeReloads(isReady, limit) {
       const names = [...units]
         .filter(([name, unit]) => unit.reload === 'wanted' && isReady(name))
+        .slice(0, limit)
         .map(([name]) => name)
       for (const name of names) units.get(name)!.reload = 'underway'
       return names
