@@ -148,6 +148,20 @@ describe('messages of one key', () => {
     expect(states.filter(({ state }) => state === 'blocked')).toHaveLength(1998)
   })
 
+  it('are left alone by claims while one is being settled, and go on once it is', async () => {
+    const queue = 'settling'
+    await send(queue, { key: 'a' })
+    const first = await claim(queue)
+    const [next] = await send(queue, { key: 'a' })
+    await open.db.transaction(async ({ drizzle: tx }) => {
+      await ackMessages(open.db, queue, first, { tx })
+      const meanwhile = await claimMessages(open.db, queue)
+      // parked now, it would be parked for good: the settle has already looked for whom to let out
+      expect(meanwhile).toEqual({ messages: [], nextDueMs: 1000 })
+    })
+    expect(ids(await claim(queue))).toEqual([next])
+  })
+
   it('that are settled above READ COMMITTED are refused, for it would strand those behind', async () => {
     await send('isolated', { key: 'a' }, { key: 'a' })
     const [first] = await claim('isolated')

@@ -90,6 +90,15 @@ describe('many claims at once', () => {
   })
 })
 
+describe('an extend', () => {
+  it('never shortens a lease', async () => {
+    await sendMessages(open.db, 'shorter', many(1, { leaseMs: 600_000 }))
+    const { messages } = await claimMessages(open.db, 'shorter')
+    expect(await extendMessages(open.db, 'shorter', messages, { leaseMs: 1 })).toEqual([true])
+    expect((await claimMessages(open.db, 'shorter')).nextDueMs).toBeGreaterThan(500_000)
+  })
+})
+
 describe('a connection that dies', () => {
   it('on the last attempt leaves a dead message with a reason, and a key that goes on (Q2)', async () => {
     await sendMessages(open.db, 'crash', many(2, { key: 'k', maxAttempts: 1, leaseMs: 60_000 }))
