@@ -16,4 +16,9 @@ export const {
   webhookSecrets,
   deliveries,
   attempts,
+  queues,
+  messages,
+  deadLetters,
+  dedupeKeys,
+  topicBindings,
 } = defineTables()

@@ -1,6 +1,7 @@
 import { pgSchema } from 'drizzle-orm/pg-core'
 import { installationTables } from './installation-tables.ts'
 import { assertSchemaName } from './names.ts'
+import { queueTables } from './queue-tables.ts'
 import { streamTables } from './stream-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
 
@@ -15,7 +16,13 @@ export const defaultSchema = 'millrace'
 export function defineTables(schemaName: string = defaultSchema) {
   assertSchemaName(schemaName)
   const schema = pgSchema(schemaName)
-  return { schema, ...installationTables(schema), ...streamTables(schema), ...webhookTables(schema) }
+  return {
+    schema,
+    ...installationTables(schema),
+    ...streamTables(schema),
+    ...webhookTables(schema),
+    ...queueTables(schema),
+  }
 }
 
 /** What {@link defineTables} returns. */
