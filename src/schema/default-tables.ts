@@ -16,4 +16,7 @@ export const {
   webhookSecrets,
   deliveries,
   attempts,
+  lockFence,
+  locks,
+  schedules,
 } = defineTables()
