@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 
 /** Whether a process with this id exists, whoever owns it. */
 export function processExists(pid: number): boolean {
+  // To kill(2) these mean groups of processes, the own one among them.
+  if (pid <= 0) return false
   try {
     process.kill(pid, 0)
     return true
