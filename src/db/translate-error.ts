@@ -89,7 +89,7 @@ function connectionError(error: unknown): MillraceError {
   let innermost: unknown = error
   for (const cause of causes(error)) innermost = cause
   const words = innermost instanceof Error ? innermost.message || innermost.name : String(innermost)
-  const isPrivate = innermost === error && error instanceof Error && /^Failed query/.test(words)
+  const isPrivate = innermost === error && error instanceof Error && words.startsWith('Failed query')
   return new MillraceError(
     'DATABASE_UNAVAILABLE',
     `the database gave no answer${isPrivate || words === '' ? '' : `: ${words}`}`,

@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { translated } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
+import { validateMessage } from '../queues/validate-message.ts'
 import { assertSharedName } from '../schema/names.ts'
 import { validateEvent } from '../streams/validate-event.ts'
 import { databaseNow } from './database-now.ts'
@@ -62,18 +63,26 @@ function keepsItsPlace(on: Executor, paused: boolean | undefined) {
 
 function validate(schedule: NewSchedule, now: Date) {
   const timing = validateTiming(schedule, now)
-  const { type, key, dataText } = validateEvent({ ...schedule, headers: null })
+  const target = assertTarget(schedule.target)
+  const message = validateContent(target.kind, schedule)
   return {
     ...timing,
-    targetKind: assertTarget(schedule.target).kind,
-    target: schedule.target.name,
+    targetKind: target.kind,
+    target: target.name,
     catchUp: assertCatchUp(schedule.catchUp ?? 'last'),
-    type,
-    key: key ?? null,
-    data: dataText,
+    type: message.type,
+    key: message.key ?? null,
+    data: message.dataText,
     paused: schedule.paused ?? false,
     nextAt: nextBoundary(timing, now),
   }
+}
+
+/** By the rules of the target, so that what was put can also be sent. */
+function validateContent(kind: ScheduleTarget['kind'], { type, key, dataText }: NewSchedule) {
+  // The types say so, but over HTTP a type may be anything: the rules name what is wrong with it.
+  if (kind === 'stream') return validateEvent({ type: type as string, key, dataText })
+  return validateMessage({ type, key, dataText })
 }
 
 function assertTarget(target: ScheduleTarget): ScheduleTarget {

@@ -40,8 +40,8 @@ export interface NewSchedule extends Timing {
   target: ScheduleTarget
   /** Default `last`. */
   catchUp?: CatchUp
-  /** The type of each message: 1 to 256 characters. */
-  type: string
+  /** The type of each message: 1 to 256 characters. Only those to a queue may go without. */
+  type?: string | null
   /** The key of each message: 1 to 512 characters; absent or null: none. */
   key?: string | null
   /** One JSON document, the data of each message byte for byte (outer white space is trimmed). */
@@ -58,7 +58,7 @@ export interface Schedule {
   timeZone: string | null
   everyMs: number | null
   catchUp: CatchUp
-  type: string
+  type: string | null
   key: string | null
   dataText: string
   paused: boolean

@@ -1,6 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm'
 import type { Executor } from '../db/port.ts'
 import { qualified } from '../db/run.ts'
+import { validateMessage } from '../queues/validate-message.ts'
 import type { ScheduleTarget } from './schedule.ts'
 
 /** What carries a message's due time, as ISO 8601 in UTC. */
@@ -22,13 +23,29 @@ export function sendStatement(on: Executor, kind: ScheduleTarget['kind'], source
 }
 
 const senders: Record<ScheduleTarget['kind'], (on: Executor, source: SQL, headers: SQL) => SQL> = {
-  stream: (on, source, headers) => sql`
+  stream: appendTo,
+  queue: sendTo,
+}
+
+function appendTo(on: Executor, source: SQL, headers: SQL): SQL {
+  const each = (value: SQL): SQL => repeated(value, headers)
+  return sql`
     select a.o_offsets as numbers, ${qualified(on, 'wake_stream')}(a.o_stream_id)
-    from ${source} s, lateral ${qualified(on, 'append')}(s.target, ${repeated(sql`s.type`, headers)},
-      ${repeated(sql`s.key`, headers)}, ${repeated(sql`s.data`, headers)}, ${headers}, null, null) a`,
-  queue: () => {
-    throw new Error('queues are not there yet')
-  },
+    from ${source} s, lateral ${qualified(on, 'append')}(s.target, ${each(sql`s.type`)}, ${each(sql`s.key`)},
+      ${each(sql`s.data`)}, ${headers}, null, null) a`
+}
+
+/** With the options that every message has by default. */
+function sendTo(on: Executor, source: SQL, headers: SQL): SQL {
+  const each = (value: SQL): SQL => repeated(value, headers)
+  const { priority, maxAttempts, leaseMs, backoff } = validateMessage({ dataText: 'null' })
+  return sql`
+    select m.o_ids as numbers, ${qualified(on, 'wake_queue')}(m.o_queue_id)
+    from ${source} s, lateral ${qualified(on, 'send_messages')}(s.target, ${each(sql`s.data`)}, ${each(sql`s.type`)},
+      ${each(sql`s.key`)}, ${headers}, ${each(sql`${priority}::bigint`)}, null, null,
+      ${each(sql`${maxAttempts}::bigint`)}, ${each(sql`${leaseMs}::bigint`)},
+      ${each(sql`${backoff.baseMs}::bigint`)}, ${each(sql`${backoff.maxMs}::bigint`)},
+      ${each(sql`${String(backoff.factor)}::text::double precision`)}, null, null) m`
 }
 
 /** An array of one value as often as there are messages. */

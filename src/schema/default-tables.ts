@@ -19,4 +19,9 @@ export const {
   lockFence,
   locks,
   schedules,
+  queues,
+  messages,
+  deadLetters,
+  dedupeKeys,
+  topicBindings,
 } = defineTables()

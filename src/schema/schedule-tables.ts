@@ -17,7 +17,8 @@ export function scheduleTables(schema: PgSchema) {
       timeZone: text('time_zone'),
       everyMs: bigint('every_ms', { mode: 'number' }),
       catchUp: text('catch_up', { enum: ['all', 'last', 'none'] }).notNull(),
-      type: text('type').notNull(),
+      /** A message of a queue may have none. */
+      type: text('type'),
       key: text('key'),
       data: verbatimJson('data').notNull(),
       paused: boolean('paused').notNull().default(false),
@@ -47,6 +48,7 @@ export function scheduleTables(schema: PgSchema) {
         .on(sql`greatest(${t.nextAt}, ${t.retryAt})`)
         .where(sql`not ${t.paused} and ${t.nextAt} is not null`),
       check('schedules_timing', sql`(${t.cron} is null) <> (${t.everyMs} is null)`),
+      check('schedules_type', sql`${t.type} is not null or ${t.targetKind} = 'queue'`),
       check('schedules_time_zone', sql`(${t.cron} is null) = (${t.timeZone} is null)`),
     ],
   )

@@ -2,6 +2,7 @@ import { pgSchema } from 'drizzle-orm/pg-core'
 import { installationTables } from './installation-tables.ts'
 import { lockTables } from './lock-tables.ts'
 import { assertSchemaName } from './names.ts'
+import { queueTables } from './queue-tables.ts'
 import { scheduleTables } from './schedule-tables.ts'
 import { streamTables } from './stream-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
@@ -24,6 +25,7 @@ export function defineTables(schemaName: string = defaultSchema) {
     ...webhookTables(schema),
     ...lockTables(schema),
     ...scheduleTables(schema),
+    ...queueTables(schema),
   }
 }
 

@@ -40,12 +40,14 @@ export interface ClaimedWebhook {
   headers: Record<string, string>
   offset: number
   saturated: boolean
-  /** It has retries that are due. */
-  due: boolean
+  /** Milliseconds until its earliest retry is due, 0 and less: now; null: it has none. */
+  dueInMs: number | null
   /** Every secret that signs, the current one first. */
   secrets: { id: string; sealed: string }[]
   /** Ordering units in which something is retrying or blocked. */
   units: string[]
+  /** Retrying deliveries that belong to no unit, counted up to 1000. */
+  loose: number
 }
 
 /** What {@link claimWebhooks} returns. */
@@ -146,7 +148,7 @@ function webhookJson(db: Db): SQL {
     'ordering', l.ordering, 'format', l.format, 'maxAttempts', l.max_attempts, 'scheduleMs', l.schedule_ms,
     'jitterPercent', l.jitter_percent, 'timeoutMs', l.timeout_ms, 'rateLimit', l.rate_limit,
     'headers', coalesce(l.headers, '{}'), 'offset', l."offset", 'saturated', l.saturated,
-    'due', coalesce(l.due_at <= now(), false),
+    'dueInMs', ceil(extract(epoch from l.due_at - now()) * 1000),
     'secrets', (
       select coalesce(json_agg(json_build_object('id', k.id, 'sealed', k.sealed)
         order by k.expires_at desc nulls first, k.created_at desc), '[]')
@@ -154,7 +156,11 @@ function webhookJson(db: Db): SQL {
       where k.webhook_id = l.id and (k.expires_at is null or k.expires_at > now())),
     'units', (
       select coalesce(json_agg(distinct d.unit), '[]') from ${deliveries} d
-      where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null))`
+      where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null),
+    'loose', (
+      select count(*) from (
+        select 1 from ${deliveries} d
+        where d.webhook_id = l.id and d.state = 'retrying' and d.unit is null limit 1000) t))`
 }
 
 function nextDueInMs(db: Db): SQL {

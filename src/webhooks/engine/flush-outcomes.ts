@@ -50,6 +50,8 @@ export interface AttemptRow {
 export interface FlushedLane {
   webhookId: string
   state: 'active' | 'paused' | 'disabled'
+  /** Milliseconds until its earliest retry is due; null: it has none. */
+  dueInMs: number | null
 }
 
 /** A webhook on which every attempt has failed for so long is disabled: 5 days. */
@@ -84,7 +86,9 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ${promoteUnits(db, lanes)},
     ${logAttempts(db, lanes)},
     ${updateWebhooks(db, leaseMs)}
-    select coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state)), '[]')::text as flushed
+    select coalesce(json_agg(json_build_object(
+      'webhookId', f.id, 'state', f.state, 'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000)
+    )), '[]')::text as flushed
     from flushed f`
 }
 
@@ -113,15 +117,16 @@ function promoteUnits(db: Db, lanes: readonly LaneFlush[]): SQL {
   return sql`promoted as (
       update ${deliveries} d set state = 'retrying', due_at = clock_timestamp(), updated_at = clock_timestamp()
       from (
+        -- of what is left of the unit: if that is no longer blocked, an earlier flush has done this already
         select p.id, (
           select min(b."offset") from ${deliveries} b
-          where b.webhook_id = p.id and b.unit = p.unit and b.state = 'blocked'
+          where b.webhook_id = p.id and b.unit = p.unit and b.state <> 'dead'
             and not exists (select 1 from changed r where r.id = b.webhook_id and r."offset" = b."offset")
         ) as next
         from json_to_recordset(${JSON.stringify(units)}::text::json) as p (id text, unit text)
         join held h on h.id = p.id
       ) n
-      where d.webhook_id = n.id and d."offset" = n.next
+      where d.webhook_id = n.id and d."offset" = n.next and d.state = 'blocked'
       returning d.webhook_id
     )`
 }
@@ -167,7 +172,7 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
         updated_at = case when w.state = 'active' and ${disabled()} then clock_timestamp() else w.updated_at end
       from lane l join held h on h.id = l.id
       where w.id = l.id
-      returning w.id, w.state
+      returning w.id, w.state, w.due_at
     )`
 }
 

@@ -15,7 +15,7 @@ CREATE TABLE "millrace"."schedules" (
 	"time_zone" text,
 	"every_ms" bigint,
 	"catch_up" text NOT NULL,
-	"type" text NOT NULL,
+	"type" text,
 	"key" text,
 	"data" json NOT NULL,
 	"paused" boolean DEFAULT false NOT NULL,
@@ -28,6 +28,7 @@ CREATE TABLE "millrace"."schedules" (
 	"created_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
 	CONSTRAINT "schedules_timing" CHECK (("millrace"."schedules"."cron" is null) <> ("millrace"."schedules"."every_ms" is null)),
+	CONSTRAINT "schedules_type" CHECK ("millrace"."schedules"."type" is not null or "millrace"."schedules"."target_kind" = 'queue'),
 	CONSTRAINT "schedules_time_zone" CHECK (("millrace"."schedules"."cron" is null) = ("millrace"."schedules"."time_zone" is null))
 );
 --> statement-breakpoint

@@ -1,0 +1,77 @@
+import type { Db } from '../db/port.ts'
+import type { Ports } from '../ports.ts'
+import type { Settings } from '../settings.ts'
+import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
+import { createPacer } from '../wakes/poll-timer.ts'
+import { createWakeRegistry } from '../wakes/wake-signals.ts'
+import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts'
+import { Engine, type ClaimReport } from '../webhooks/engine/engine.ts'
+import { defaultEngineSettings, type EngineSettings } from '../webhooks/engine/engine-settings.ts'
+import { serveDeliveries, type WorkFeed } from '../webhooks/engine/serve.ts'
+import { createNodeSender } from '../webhooks/node-sender.ts'
+import { createNodeSigner } from '../webhooks/node-sign.ts'
+import type { Sealer } from '../webhooks/seal.ts'
+
+/** What {@link startDelivery} takes. */
+export interface DeliverySetup {
+  db: Db
+  settings: Settings
+  sealer: Sealer | null
+  ports: Ports
+  engine?: Partial<EngineSettings>
+  onAttempt?: (report: AttemptReport) => void
+  onClaim?: (report: ClaimReport) => void
+}
+
+/** The forwarder and the delivery engine of this process, running. */
+export interface RunningDelivery {
+  forwarder: Forwarder
+  /** Stops claiming, finishes or breaks off what is being sent, writes what became of it, ends the LISTEN. */
+  stop(options: { withinMs: number }): Promise<void>
+}
+
+/** Starts to listen and to deliver. */
+export function startDelivery(setup: DeliverySetup): RunningDelivery {
+  const { db, settings, ports } = setup
+  const forwarder = createForwarder({
+    connect: (signal) => db.connectDirect({ signal }),
+    schema: settings.schema,
+    ports,
+    listen: settings.listen && db.capabilities.listen,
+  })
+  const sender = createNodeSender({ policy: { allowInsecure: settings.allowInsecureTargets } })
+  const { sealer, onAttempt } = setup
+  const engine = new Engine({
+    db,
+    ports,
+    delivery: createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
+    settings: { ...defaultEngineSettings, ...setup.engine },
+    environment: settings.environment,
+  })
+  const stop = new AbortController()
+  const feed = createFeed(forwarder, ports, stop.signal)
+  const serving = serveDeliveries({ engine, feed, ports, onClaim: setup.onClaim })
+  forwarder.start()
+  return {
+    forwarder,
+    async stop(options) {
+      stop.abort()
+      await serving
+      await engine.stop(options)
+      await Promise.all([sender.close(), forwarder.close()])
+    },
+  }
+}
+
+/** Ties a forwarder's wakes, the due times and the polls together for the serving loop. */
+function createFeed(forwarder: Forwarder, ports: Ports, signal: AbortSignal): WorkFeed {
+  const registry = createWakeRegistry(ports.clock)
+  const wake = registry.subscribe('all', { signal })
+  const pacer = createPacer({ ports, modes: forwarder })
+  return {
+    onWake: (callback) => forwarder.onWake(callback),
+    wait: (dueAt) => pacer.wait({ wake, dueAt, signal }),
+    poke: () => registry.raise('all'),
+    active: () => pacer.active(),
+  }
+}

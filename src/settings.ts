@@ -1,0 +1,100 @@
+import { MillraceError } from './errors/millrace-error.ts'
+import { assertSchemaName } from './schema/names.ts'
+
+/** What the environment (process.env, or the bindings of an edge worker) says. */
+export interface Settings {
+  /** The database; null: the embedded one. */
+  databaseUrl: string | null
+  /** The direct (unpooled) address, for LISTEN and migrations; null: derived from `databaseUrl`. */
+  directUrl: string | null
+  /** Which embedded database. Default `postgres`. */
+  embedded: 'postgres' | 'pglite'
+  /** Where the embedded database lives. Default `.millrace`. */
+  dataDir: string
+  /** The Postgres schema. Default `millrace`. */
+  schema: string
+  rootKey: string | null
+  encryptionKey: string | null
+  /** Earlier encryption keys, which still open what they sealed. */
+  previousEncryptionKeys: string[]
+  environment: string | null
+  allowInsecureTargets: boolean
+  /** Port of the HTTP server. Default 8787. */
+  port: number
+  /** False behind a transaction-mode pooler: polling only. Default true. */
+  listen: boolean
+}
+
+/** Environment variables, or bindings: only texts count. */
+export type Environment = Record<string, unknown>
+
+/**
+ * Reads the settings. An empty variable counts as absent.
+ *
+ * @throws INVALID_SETTING, naming the variable
+ */
+export function readSettings(env: Environment): Settings {
+  const schema = text(env, 'MILLRACE_SCHEMA') ?? 'millrace'
+  assertSchemaName(schema)
+  return {
+    databaseUrl: databaseUrl(env, 'DATABASE_URL'),
+    directUrl: databaseUrl(env, 'DATABASE_URL_UNPOOLED'),
+    embedded: oneOf(env, 'MILLRACE_EMBEDDED', ['postgres', 'pglite']),
+    dataDir: text(env, 'MILLRACE_DATA_DIR') ?? '.millrace',
+    schema,
+    rootKey: longEnough(env, 'MILLRACE_ROOT_KEY'),
+    encryptionKey: longEnough(env, 'MILLRACE_ENCRYPTION_KEY'),
+    previousEncryptionKeys: (text(env, 'MILLRACE_PREVIOUS_ENCRYPTION_KEYS') ?? '').split(',').filter(Boolean),
+    environment: text(env, 'MILLRACE_ENVIRONMENT'),
+    allowInsecureTargets: flag(env, 'MILLRACE_ALLOW_INSECURE_TARGETS', false),
+    port: port(env),
+    listen: flag(env, 'MILLRACE_LISTEN', true),
+  }
+}
+
+function text(env: Environment, name: string): string | null {
+  const value = env[name]
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : null
+}
+
+function refuse(name: string, problem: string): never {
+  throw new MillraceError('INVALID_SETTING', `${name} ${problem}`, { details: { setting: name } })
+}
+
+/** The address itself is never repeated in the message: it holds a password. */
+function databaseUrl(env: Environment, name: string): string | null {
+  const value = text(env, name)
+  if (value === null) return null
+  if (!/^postgres(ql)?:\/\//.test(value)) refuse(name, 'must begin with postgres:// or postgresql://')
+  if (!URL.canParse(value)) refuse(name, 'is not a valid URL (is a special character in the password not encoded?)')
+  return value
+}
+
+function oneOf<Choice extends string>(env: Environment, name: string, choices: readonly [Choice, ...Choice[]]): Choice {
+  const value = text(env, name)
+  if (value === null) return choices[0]
+  return choices.find((choice) => choice === value) ?? refuse(name, `must be one of: ${choices.join(', ')}`)
+}
+
+/** Whoever guesses such a key owns everything: 16 characters at least. */
+function longEnough(env: Environment, name: string): string | null {
+  const value = text(env, name)
+  if (value !== null && value.length < 16) refuse(name, 'must have at least 16 characters')
+  return value
+}
+
+function flag(env: Environment, name: string, otherwise: boolean): boolean {
+  const value = text(env, name)
+  if (value === null) return otherwise
+  if (['1', 'true', 'on', 'yes'].includes(value)) return true
+  if (['0', 'false', 'off', 'no'].includes(value)) return false
+  return refuse(name, 'must be 1 or 0')
+}
+
+function port(env: Environment): number {
+  const value = text(env, 'PORT')
+  if (value === null) return 8787
+  const number = Number(value)
+  if (!Number.isInteger(number) || number < 0 || number > 65535) refuse('PORT', 'must be a number from 0 to 65535')
+  return number
+}

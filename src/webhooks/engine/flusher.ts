@@ -1,0 +1,95 @@
+import type { Clock, TimerHandle } from '../../ports.ts'
+import type { FlushedLane, LaneFlush } from './flush-outcomes.ts'
+import type { FlyingFlush } from './lane-flush.ts'
+import type { Lane } from './lane.ts'
+
+/** Writes the outcomes of all lanes together, one statement at a time. */
+export interface Flusher {
+  /** Flush within so many milliseconds; an earlier wish wins. */
+  request(withinMs: number): void
+  /** Ends the timers; what is not flushed by then is not. */
+  close(): void
+}
+
+/** What {@link createFlusher} takes. */
+export interface FlusherOptions {
+  clock: Clock
+  lanes: () => Iterable<Lane>
+  /** Runs the statement; see flush-outcomes.ts. */
+  flush(lanes: LaneFlush[]): Promise<FlushedLane[]>
+  onError(error: unknown): void
+  leaseMs: number
+}
+
+/** After a failed flush it is tried again so much later. */
+const retryMs = 500
+/** A statement carries so many lanes at most; the rest goes with the next. */
+const maxLanesPerFlush = 1000
+
+export function createFlusher(options: FlusherOptions): Flusher {
+  const { clock } = options
+  let timer: TimerHandle | null = null
+  let dueAt = Infinity
+  let running = false
+  let closed = false
+
+  function request(withinMs: number): void {
+    const at = clock.now() + withinMs
+    if (closed || at >= dueAt) return
+    dueAt = at
+    if (running) return
+    if (timer !== null) clock.clearTimeout(timer)
+    timer = clock.setTimeout(run, withinMs)
+  }
+
+  function run(): void {
+    timer = null
+    dueAt = Infinity
+    running = true
+    void flushOnce(options).then((again) => {
+      running = false
+      const wished = dueAt
+      dueAt = Infinity
+      if (again !== null) request(again)
+      if (wished !== Infinity) request(Math.max(0, wished - clock.now()))
+    })
+  }
+
+  return {
+    request,
+    close() {
+      closed = true
+      if (timer !== null) clock.clearTimeout(timer)
+    },
+  }
+}
+
+/** Returns in how many milliseconds to flush again, if need be. */
+async function flushOnce({ clock, lanes, flush, onError, leaseMs }: FlusherOptions): Promise<number | null> {
+  const flying = new Map<string, { lane: Lane; part: FlyingFlush }>()
+  let open = 0
+  for (const lane of lanes()) {
+    if (lane.isOverdue()) lane.lose()
+    const part = flying.size < maxLanesPerFlush ? lane.takeFlush(lane.needsRenewal()) : null
+    if (part !== null) flying.set(lane.webhook.id, { lane, part })
+    open++
+  }
+  // lanes that have nothing to write still need their leases renewed in time
+  const next = open === 0 ? null : leaseMs / 4
+  if (flying.size === 0) return next
+  const sentAt = clock.now()
+  try {
+    const held = await flush([...flying.values()].map(({ part }) => part.flush))
+    for (const answer of held) {
+      const { lane, part } = flying.get(answer.webhookId)!
+      flying.delete(answer.webhookId)
+      lane.flushed(part, answer, sentAt)
+    }
+    for (const { lane } of flying.values()) lane.lose()
+    return next
+  } catch (error) {
+    onError(error)
+    for (const { lane, part } of flying.values()) lane.flushFailed(part.taken)
+    return retryMs
+  }
+}

@@ -1,0 +1,39 @@
+import type { TakenChanges } from './changes.ts'
+import type { DeliveryRow, LaneFlush } from './flush-outcomes.ts'
+import type { LoadedDelivery } from './load-deliveries.ts'
+import type { Item } from './units.ts'
+
+/** A lane's part of one flush, on its way. */
+export interface FlyingFlush {
+  flush: LaneFlush
+  taken: TakenChanges
+}
+
+/** Puts a lane's changes into the form that the flush statement takes. */
+export function toFlush(
+  lane: Pick<LaneFlush, 'webhookId' | 'token' | 'offset' | 'release' | 'saturated'>,
+  taken: TakenChanges,
+): LaneFlush {
+  const { succeeded, failed, disable, log } = taken
+  return { ...lane, succeeded, failed, disable, log, rows: [...taken.rows.values()], promote: [...taken.promote] }
+}
+
+/** The row of an item, such as its outcome or its waiting makes it. */
+export function rowOf(item: Item, row: Pick<DeliveryRow, 'state'> & Partial<DeliveryRow>): DeliveryRow {
+  const { unit, event } = item
+  return { offset: event.offset, unit, attempts: 0, delayMs: 0, status: null, error: null, answer: null, ...row }
+}
+
+/** A delivery whose event is still there, as an item to send. */
+export function toItem(delivery: LoadedDelivery): Item {
+  const { event, unit, attempts } = delivery
+  if (event === null) throw new Error('a delivery without its event cannot be sent')
+  return { event, unit, attempts, entry: null, hasRow: true }
+}
+
+/** A delivery whose event was trimmed away can only end as a dead letter that says so (W1). */
+export function buriedRow(delivery: LoadedDelivery): DeliveryRow {
+  const { offset, unit, attempts } = delivery
+  const error = 'the event was trimmed from the stream before it could be delivered'
+  return { offset, unit, attempts, state: 'dead', delayMs: 0, status: null, error, answer: null }
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../../ports.ts'
+import type { StoredEvent } from '../../streams/event.ts'
+import type { Outcome } from '../outcome.ts'
+import type { SendResult } from '../sender.ts'
+import type { ClaimedWebhook } from './claim-webhooks.ts'
+import type { Limiter } from './limiter.ts'
+import type { LoadedDelivery } from './load-deliveries.ts'
+import type { PageReader } from './page-reader.ts'
+
+/** What a lane needs of the engine around it. */
+export interface LaneServices {
+  clock: Clock
+  reader: PageReader
+  limiter: Limiter
+  loadDue(webhookIds: readonly string[]): Promise<LoadedDelivery[]>
+  loadUnit(webhookId: string, unit: string): Promise<LoadedDelivery[]>
+  /** Makes one attempt. Never rejects. */
+  deliver(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
+  /** @param attempt which attempt it was, from 1 */
+  judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
+  /** Asks for a flush within so many milliseconds. */
+  requestFlush(withinMs: number): void
+  /** A database call failed: the lane goes on after a pause. */
+  onError(error: unknown, webhookId: string): void
+  settings: LaneSettings
+}
+
+/** Bounds of a lane; every default says why in engine-settings.ts. */
+export interface LaneSettings {
+  leaseMs: number
+  maxConcurrency: number
+  maxWindow: number
+  maxWindowBytes: number
+  maxTroubledUnits: number
+  flushMs: number
+  lingerMs: number
+  spillAfterMs: number
+}

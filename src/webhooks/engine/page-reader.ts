@@ -1,0 +1,72 @@
+import type { EventPage } from '../../streams/read-events.ts'
+
+/** A page as handed to a webhook: what it holds after the webhook's own position. */
+export interface SharedPage extends EventPage {
+  /** The wake count of the stream when the read began: if it has moved on, there may be more. */
+  generation: number
+}
+
+/** Reads each page of a stream once for all webhooks that stand at about the same place. */
+export interface PageReader {
+  /** The events of a stream after an offset, from memory where a page that covers it is there. */
+  read(stream: string, after: number): Promise<SharedPage>
+  /** A wake arrived: what was read before may miss something. */
+  wake(stream: string): void
+  /** How many wakes a stream has had. */
+  generation(stream: string): number
+}
+
+/** Enough for webhooks that are a little apart, little enough for memory: pages are at most 4 MiB each. */
+const keptPages = 16
+
+interface KeptPage {
+  stream: string
+  after: number
+  page: SharedPage
+}
+
+/** @param fetchPage reads one page from the database */
+export function createPageReader(fetchPage: (stream: string, after: number) => Promise<EventPage>): PageReader {
+  const generations = new Map<string, number>()
+  const underway = new Map<string, Promise<SharedPage>>()
+  let kept: KeptPage[] = []
+
+  const generation = (stream: string): number => generations.get(stream) ?? 0
+
+  function fromMemory(stream: string, after: number): SharedPage | undefined {
+    for (const { after: start, page, stream: of } of kept) {
+      if (of !== stream || after < start || after > page.next) continue
+      // the end of a page is an answer only while nothing has happened since
+      if (after < page.next || (!page.more && page.generation === generation(stream))) return sliceAfter(page, after)
+    }
+    return undefined
+  }
+
+  async function fetchAndKeep(stream: string, after: number): Promise<SharedPage> {
+    const page = { generation: generation(stream), ...(await fetchPage(stream, after)) }
+    kept = [{ stream, after, page }, ...kept.filter((old) => old.stream !== stream || old.after !== after)]
+    kept.length = Math.min(kept.length, keptPages)
+    return page
+  }
+
+  return {
+    read(stream, after) {
+      const known = fromMemory(stream, after)
+      if (known !== undefined) return Promise.resolve(known)
+      const id = `${generation(stream)} ${after} ${stream}`
+      let reading = underway.get(id)
+      if (reading === undefined) {
+        reading = fetchAndKeep(stream, after).finally(() => underway.delete(id))
+        underway.set(id, reading)
+      }
+      return reading
+    },
+    wake: (stream) => void generations.set(stream, generation(stream) + 1),
+    generation,
+  }
+}
+
+function sliceAfter(page: SharedPage, after: number): SharedPage {
+  const from = page.events.findIndex((event) => event.offset > after)
+  return { ...page, events: from < 0 ? [] : page.events.slice(from), next: Math.max(page.next, after) }
+}
