@@ -139,6 +139,8 @@ describeOnEveryDriver('a schedule', (given) => {
       [{ type: '' }, 'INVALID_INPUT', 'type'],
       [{ dataText: '{' }, 'INVALID_JSON', 'data'],
       [{ target: { kind: 'topic', name: 'x' } }, 'INVALID_INPUT', 'target'],
+      [{ type: undefined }, 'INVALID_INPUT', 'type'],
+      [{ target: { kind: 'queue', name: 'q' }, key: '' }, 'INVALID_INPUT', 'key'],
       [{ target: { kind: 'stream', name: 'a b' } }, 'INVALID_NAME', 'stream'],
     ]
     for (const [change, code, field] of refusals) {

@@ -1,12 +1,13 @@
 import { sql } from 'drizzle-orm'
 import { expect, it } from 'vitest'
 import { runQuery } from '../../src/db/run.ts'
-import { tryAcquireLock } from '../../src/locks/try-acquire.ts'
-import { attemptLock } from '../../src/locks/try-acquire.ts'
+import { attemptLock, tryAcquireLock } from '../../src/locks/try-acquire.ts'
+import { claimMessages } from '../../src/queues/claim-messages.ts'
 import { pauseSchedule } from '../../src/schedules/change-schedule.ts'
 import { fireSchedule } from '../../src/schedules/fire.ts'
 import { putSchedule } from '../../src/schedules/put-schedule.ts'
 import { getSchedule } from '../../src/schedules/read-schedules.ts'
+import { runNow } from '../../src/schedules/run-now.ts'
 import { describeOnEveryDriver } from '../support/open-database.ts'
 import { dueTimes, fallBehind, intoStream, tick } from './support.ts'
 
@@ -38,6 +39,38 @@ describeOnEveryDriver('a tick', (given) => {
     expect(await getSchedule(db, 'all')).toMatchObject({ nextAt, lastAt: new Date(next - hourMs) })
     expect((await getSchedule(db, 'none'))!.nextAt!.getTime()).toBeGreaterThan(next)
     expect(await tick(db)).toMatchObject({ role: 'idle', fired: 0 })
+  })
+
+  it('sends to a queue as it publishes to a stream, type and key or not', async () => {
+    const { db } = given()
+    const target = { kind: 'queue' as const, name: 'jobs' }
+    const dataText = '{"n": 1}'
+    const plain = await putSchedule(db, 'queue.plain', { target, everyMs: hourMs, catchUp: 'all', dataText })
+    await putSchedule(db, 'queue.full', { target, everyMs: hourMs, type: 'job', key: 'k', dataText })
+    await fallBehind(db, 'queue.plain', 2)
+    await fallBehind(db, 'queue.full', 1)
+    expect(await tick(db)).toMatchObject({ fired: 3, failed: 0 })
+    const ran = await runNow(db, 'queue.plain')
+    const { messages } = await claimMessages(db, 'jobs', { limit: 10 })
+    const next = plain.nextAt!.getTime()
+    const seen = messages.map(({ type, key, dataText: data, headers }) => ({ type, key, data, headers }))
+    const expected = (schedule: string, type: string | null, key: string | null, dueMs: number) => ({
+      type,
+      key,
+      data: dataText,
+      headers: { 'millrace-schedule': schedule, 'millrace-due-at': new Date(dueMs).toISOString() },
+    })
+    expect(seen).toHaveLength(4)
+    expect(seen).toEqual(
+      expect.arrayContaining([
+        expected('queue.plain', null, null, next - 2 * hourMs),
+        expected('queue.plain', null, null, next - hourMs),
+        expected('queue.full', 'job', 'k', next - hourMs),
+        expected('queue.plain', null, null, ran.dueAt.getTime()),
+      ]),
+    )
+    expect(messages.map((message) => message.id)).toContain(ran.number)
+    expect(messages[0]).toMatchObject({ maxAttempts: 10, leaseMs: 30_000, priority: 0 })
   })
 
   it('gives the lead back, so that the next tick of another need not wait', async () => {
