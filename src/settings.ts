@@ -66,11 +66,16 @@ function databaseUrl(env: Environment, name: string): string | null {
   const value = text(env, name)
   if (value === null) return null
   if (!/^postgres(ql)?:\/\//.test(value)) refuse(name, 'must begin with postgres:// or postgresql://')
-  if (!URL.canParse(value)) refuse(name, 'is not a valid URL (is a special character in the password not encoded?)')
+  if (!URL.canParse(value))
+    refuse(name, 'is not a valid URL (is a special character in the password not encoded?)')
   return value
 }
 
-function oneOf<Choice extends string>(env: Environment, name: string, choices: readonly [Choice, ...Choice[]]): Choice {
+function oneOf<Choice extends string>(
+  env: Environment,
+  name: string,
+  choices: readonly [Choice, ...Choice[]],
+): Choice {
   const value = text(env, name)
   if (value === null) return choices[0]
   return choices.find((choice) => choice === value) ?? refuse(name, `must be one of: ${choices.join(', ')}`)
@@ -95,6 +100,7 @@ function port(env: Environment): number {
   const value = text(env, 'PORT')
   if (value === null) return 8787
   const number = Number(value)
-  if (!Number.isInteger(number) || number < 0 || number > 65535) refuse('PORT', 'must be a number from 0 to 65535')
+  if (!Number.isInteger(number) || number < 0 || number > 65535)
+    refuse('PORT', 'must be a number from 0 to 65535')
   return number
 }

@@ -35,7 +35,7 @@ const byState: Record<string, { code: ErrorCode; message: string }> = {
  * all parameters, so it is dropped here, and only Postgres's words are kept.
  */
 export function translateError(error: unknown): MillraceError {
-  if (isMillraceError(error)) return error
+  for (const cause of causes(error)) if (isMillraceError(cause)) return cause
   const fromPostgres = findPostgresError(error)
   if (fromPostgres === undefined) return connectionError(error)
   const known = byState[fromPostgres.code] ?? byState[fromPostgres.code.slice(0, 2)]

@@ -76,7 +76,7 @@ async function initdb(
     { ...identity, timeoutMs: INITDB_MS },
   )
   if (code === 0) return
-  const reason = output.split('\n').filter((line) => line.includes('error:'))[0] ?? output.slice(-500)
+  const reason = output.split('\n').find((line) => line.includes('error:')) ?? output.slice(-500)
   throw new MillraceError('DATABASE_UNAVAILABLE', `The embedded Postgres could not be set up: ${reason}`, {
     details: { dataDir: folder },
   })

@@ -24,6 +24,11 @@ export const errorCodes = {
     title: 'The offset lies beyond everything this database has ever numbered.',
   },
   UNAUTHORIZED: { status: 401, retryable: false, title: 'No valid API key came with the request.' },
+  WEBHOOK_INVALID: {
+    status: 401,
+    retryable: false,
+    title: 'A received webhook is not authentic, or not fresh; `details.reason` says why.',
+  },
   FORBIDDEN: { status: 403, retryable: false, title: 'The API key does not cover this action.' },
   NOT_FOUND: { status: 404, retryable: false, title: 'There is nothing at this address.' },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false, title: 'The address exists, the method does not.' },

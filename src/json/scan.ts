@@ -24,11 +24,13 @@ export function assertJsonText(text: string, field: string): void {
 /**
  * As {@link assertJsonText}, returning the parsed value.
  *
+ * @param envelopeLevels how many levels the text may have on top, for what is wrapped around the data
  * @throws INVALID_JSON, JSON_TOO_DEEP
  */
-export function parseJson(text: string, field: string): unknown {
-  if (depthOf(text) > maxJsonDepth) {
-    throw new MillraceError('JSON_TOO_DEEP', `${field} is nested deeper than ${maxJsonDepth} levels`, {
+export function parseJson(text: string, field: string, envelopeLevels = 0): unknown {
+  const maxDepth = maxJsonDepth + envelopeLevels
+  if (depthOf(text) > maxDepth) {
+    throw new MillraceError('JSON_TOO_DEEP', `${field} is nested deeper than ${maxDepth} levels`, {
       details: { field },
     })
   }

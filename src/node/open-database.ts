@@ -47,7 +47,9 @@ async function openByUrl(settings: Settings, url: string, options: OpenOptions):
 }
 
 async function openEmbedded(settings: Settings, options: OpenOptions): Promise<OpenedDatabase> {
-  options.progress?.(`Starting the embedded Postgres in ${settings.dataDir} (the first time takes some seconds) …`)
+  options.progress?.(
+    `Starting the embedded Postgres in ${settings.dataDir} (the first time takes some seconds) …`,
+  )
   const server = await startEmbeddedPostgres({ dataDir: settings.dataDir, log: options.log })
   const db = createNodePostgresDb({
     url: server.url,
@@ -66,14 +68,14 @@ async function openEmbedded(settings: Settings, options: OpenOptions): Promise<O
 
 async function openPglite(settings: Settings): Promise<OpenedDatabase> {
   const folder = join(settings.dataDir, 'pglite')
-  const release = await lockPgliteFolder(folder)
+  const lock = await lockPgliteFolder(folder)
   const db = await createPgliteDb({ dataDir: folder, schema: settings.schema })
   return {
     db,
     description: `PGlite in ${folder}`,
     async close() {
       await db.close()
-      await release()
+      lock.release()
     },
   }
 }

@@ -100,9 +100,12 @@ function createSignerCache({ createSigner, sealer }: DeliveryOptions) {
 
   async function make({ id, secrets }: ClaimedWebhook): Promise<Signer | SendFailure> {
     try {
-      return await createSigner(await Promise.all(secrets.map(({ sealed }) => openSecret(sealer, sealed, id))))
+      return await createSigner(
+        await Promise.all(secrets.map(({ sealed }) => openSecret(sealer, sealed, id))),
+      )
     } catch {
-      const message = 'the signing secret cannot be opened: is MILLRACE_ENCRYPTION_KEY the one it was sealed with?'
+      const message =
+        'the signing secret cannot be opened: is MILLRACE_ENCRYPTION_KEY the one it was sealed with?'
       return { kind: 'error', reason: 'protocol', message, durationMs: 0 }
     }
   }

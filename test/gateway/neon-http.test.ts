@@ -168,9 +168,9 @@ describe('the connections behind HTTP queries', () => {
     const outcome = slow.catch((error: unknown) => error)
     const running = () =>
       sql`select 1 as here from pg_stat_activity where query like '%slow_' || 'one%' and state = 'active' and pid <> pg_backend_pid()`
-    await expect.poll(running, { timeout: 10_000 }).toEqual([{ here: 1 }])
+    await expect.poll(running).toEqual([{ here: 1 }])
     hangUp.abort()
     expect(await outcome).toBeInstanceOf(Error)
-    await expect.poll(running, { timeout: 10_000 }).toEqual([])
+    await expect.poll(running).toEqual([])
   })
 })

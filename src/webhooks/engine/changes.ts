@@ -68,7 +68,12 @@ export function createChanges(): Changes {
       return pending.rows.size
     },
     get dirty() {
-      return pending.rows.size > 0 || pending.promote.size > 0 || pending.log.length > 0 || pending.disable !== null
+      return (
+        pending.rows.size > 0 ||
+        pending.promote.size > 0 ||
+        pending.log.length > 0 ||
+        pending.disable !== null
+      )
     },
     take() {
       flying = pending

@@ -64,13 +64,16 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options
     const { db, ports, settings } = options
-    this.#reader = createPageReader((stream, after) => readEvents(db, stream, { after, limit: maxPageEvents }))
+    this.#reader = createPageReader((stream, after) =>
+      readEvents(db, stream, { after, limit: maxPageEvents }),
+    )
     this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),
       flush: (lanes) => flushOutcomes(db, lanes, settings.leaseMs),
-      onError: (error) => ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
+      onError: (error) =>
+        ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
       leaseMs: settings.leaseMs,
     })
   }
@@ -111,7 +114,8 @@ export class Engine {
   async claim(scope: ClaimScope): Promise<ClaimReport> {
     const { db, ports, settings, environment } = this.#options
     const limit = settings.maxLanes - this.#lanes.size
-    if (limit <= 0 || this.#stopping) return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
+    if (limit <= 0 || this.#stopping)
+      return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
     const token = crypto.randomUUID()
     const leasedAt = ports.clock.now()
     const claim = await claimWebhooks(db, { scope, token, leaseMs: settings.leaseMs, limit, environment })
@@ -191,7 +195,8 @@ export class Engine {
       deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
-      onError: (error, webhookId) => ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
+      onError: (error, webhookId) =>
+        ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,
     }
   }

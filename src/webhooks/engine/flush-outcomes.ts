@@ -62,7 +62,11 @@ const failingLimit = sql.raw(`interval '5 days'`)
  * leases. Each webhook's part is guarded by its lease token, so that a worker that lost its lease
  * changes nothing (W5). Returns the webhooks whose lease still held; the others lost it.
  */
-export async function flushOutcomes(db: Db, lanes: readonly LaneFlush[], leaseMs: number): Promise<FlushedLane[]> {
+export async function flushOutcomes(
+  db: Db,
+  lanes: readonly LaneFlush[],
+  leaseMs: number,
+): Promise<FlushedLane[]> {
   const [row] = await runQuery<{ flushed: string }>(db, flushStatement(db, lanes, leaseMs))
   return JSON.parse(row?.flushed ?? '[]') as FlushedLane[]
 }
@@ -77,19 +81,43 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ), held as materialized (
       select w.id from ${webhooks} w join lane l on l.id = w.id and l.token = w.lease_token
       order by w.id for update of w
-    ), changed as materialized (
+    ), wanted as materialized (
       select r.* from json_to_recordset(${rowJson(lanes)}::text::json) as r (
         id text, "offset" bigint, unit text, state text, attempts integer, delay bigint,
         status integer, error text, answer text)
       join held h on h.id = r.id
-    ), ${writeDeliveries(db)},
-    ${promoteUnits(db, lanes)},
+    ), ${newHeads(db, lanes)},
+    ${writeDeliveries(db)},
+    ${promoteHeads(db)},
     ${logAttempts(db, lanes)},
     ${updateWebhooks(db, leaseMs)}
     select coalesce(json_agg(json_build_object(
       'webhookId', f.id, 'state', f.state, 'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000)
     )), '[]')::text as flushed
     from flushed f`
+}
+
+/**
+ * The new head of each unit whose head is gone: the lowest that is left of it, be it in the table or among
+ * the rows of this flush. If it is not blocked, an earlier flush has seen to it already.
+ */
+function newHeads(db: Db, lanes: readonly LaneFlush[]): SQL {
+  const { deliveries } = db.tables
+  const units = lanes.flatMap((lane) => lane.promote.map((unit) => ({ id: lane.webhookId, unit })))
+  return sql`head as materialized (
+      select p.id, least(
+        (select min(d."offset") from ${deliveries} d
+          where d.webhook_id = p.id and d.unit = p.unit and d.state <> 'dead'
+            and not exists (select 1 from wanted r where r.id = d.webhook_id and r."offset" = d."offset")),
+        (select min(r."offset") from wanted r
+          where r.id = p.id and r.unit = p.unit and r.state in ('retrying', 'blocked'))) as "offset"
+      from json_to_recordset(${JSON.stringify(units)}::text::json) as p (id text, unit text)
+      join held h on h.id = p.id
+    ), changed as materialized (
+      select r.id, r."offset", r.unit, r.attempts, r.status, r.error, r.answer,
+        case when r.state = 'blocked' and h.id is not null then 'retrying' else r.state end as state, r.delay
+      from wanted r left join head h on h.id = r.id and h."offset" = r."offset"
+    )`
 }
 
 function writeDeliveries(db: Db): SQL {
@@ -111,22 +139,13 @@ function writeDeliveries(db: Db): SQL {
     )`
 }
 
-function promoteUnits(db: Db, lanes: readonly LaneFlush[]): SQL {
-  const { deliveries } = db.tables
-  const units = lanes.flatMap((lane) => lane.promote.map((unit) => ({ id: lane.webhookId, unit })))
+function promoteHeads(db: Db): SQL {
   return sql`promoted as (
-      update ${deliveries} d set state = 'retrying', due_at = clock_timestamp(), updated_at = clock_timestamp()
-      from (
-        -- of what is left of the unit: if that is no longer blocked, an earlier flush has done this already
-        select p.id, (
-          select min(b."offset") from ${deliveries} b
-          where b.webhook_id = p.id and b.unit = p.unit and b.state <> 'dead'
-            and not exists (select 1 from changed r where r.id = b.webhook_id and r."offset" = b."offset")
-        ) as next
-        from json_to_recordset(${JSON.stringify(units)}::text::json) as p (id text, unit text)
-        join held h on h.id = p.id
-      ) n
-      where d.webhook_id = n.id and d."offset" = n.next and d.state = 'blocked'
+      update ${db.tables.deliveries} d
+      set state = 'retrying', due_at = clock_timestamp(), updated_at = clock_timestamp()
+      from head h
+      where d.webhook_id = h.id and d."offset" = h."offset" and d.state = 'blocked'
+        and not exists (select 1 from changed r where r.id = d.webhook_id and r."offset" = d."offset")
       returning d.webhook_id
     )`
 }

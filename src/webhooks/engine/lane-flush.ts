@@ -15,13 +15,30 @@ export function toFlush(
   taken: TakenChanges,
 ): LaneFlush {
   const { succeeded, failed, disable, log } = taken
-  return { ...lane, succeeded, failed, disable, log, rows: [...taken.rows.values()], promote: [...taken.promote] }
+  return {
+    ...lane,
+    succeeded,
+    failed,
+    disable,
+    log,
+    rows: [...taken.rows.values()],
+    promote: [...taken.promote],
+  }
 }
 
 /** The row of an item, such as its outcome or its waiting makes it. */
 export function rowOf(item: Item, row: Pick<DeliveryRow, 'state'> & Partial<DeliveryRow>): DeliveryRow {
   const { unit, event } = item
-  return { offset: event.offset, unit, attempts: 0, delayMs: 0, status: null, error: null, answer: null, ...row }
+  return {
+    offset: event.offset,
+    unit,
+    attempts: 0,
+    delayMs: 0,
+    status: null,
+    error: null,
+    answer: null,
+    ...row,
+  }
 }
 
 /** A delivery whose event is still there, as an item to send. */

@@ -9,15 +9,14 @@ import { createDueRetries, type DueRetries } from './due-retries.ts'
 import type { FlushedLane } from './flush-outcomes.ts'
 import { buriedRow, rowOf, toFlush, toItem, type FlyingFlush } from './lane-flush.ts'
 import type { LaneServices } from './lane-services.ts'
+import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createSignal, type Signal } from './signal.ts'
-import { createUnits, type Item, type Units } from './units.ts'
+import { createUnits, unitOf, type Item, type Units } from './units.ts'
 import { createWindow, type Window } from './window.ts'
 
-/** A lease is trusted for this share of its length, so that a slow clock cannot overlap the next holder. */
-const trustedShare = 0.9
 /** After a failed database call a lane pauses so long. */
 const errorPauseMs = 1_000
 
@@ -46,15 +45,14 @@ export class Lane {
   readonly #retries: DueRetries
   readonly #cursor: Cursor
   #loading = 0
-  /** Local time before the statement that last set the lease was sent. */
-  #renewedAt: number
+  readonly #lease: Lease
   #stored: { offset: number; saturated: boolean }
 
   /** @param leasedAt local time just before the claim was sent */
   constructor(webhook: ClaimedWebhook, token: string, leasedAt: number, services: LaneServices) {
     this.webhook = webhook
     this.#token = token
-    this.#renewedAt = leasedAt
+    this.#lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
     this.#services = services
     this.#signal = createSignal(services.clock)
     this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
@@ -102,9 +100,9 @@ export class Lane {
     this.#signal.fire()
   }
 
-  /** Something about the webhook was changed: the next flush asks how it stands, whatever there is to write. */
+  /** The webhook was changed: the next flush asks how it stands, whatever there is to write. */
   recheck(): void {
-    this.#renewedAt = Math.min(this.#renewedAt, this.#services.clock.now() - this.#services.settings.leaseMs / 2 - 1)
+    this.#lease.age()
   }
 
   /** Begins nothing new, finishes what is being sent, gives the lease back. */
@@ -127,12 +125,12 @@ export class Lane {
 
   /** By the local clock, the lease should be renewed. */
   needsRenewal(): boolean {
-    return this.#phase !== 'ended' && this.#leaseAge() > this.#services.settings.leaseMs / 2
+    return this.#lease.isAgeing()
   }
 
   /** By the local clock, the lease can no longer be trusted. */
   isOverdue(): boolean {
-    return this.#leaseAge() > this.#services.settings.leaseMs * trustedShare
+    return this.#lease.isOverdue()
   }
 
   /** What to write now; null when there is nothing (and no renewal is asked for). */
@@ -144,14 +142,17 @@ export class Lane {
     if (!renew && !release && !moved && !this.#changes.dirty) return null
     this.#stored = now
     const taken = this.#changes.take()
-    return { taken, flush: toFlush({ webhookId: this.webhook.id, token: this.#token, release, ...now }, taken) }
+    return {
+      taken,
+      flush: toFlush({ webhookId: this.webhook.id, token: this.#token, release, ...now }, taken),
+    }
   }
 
   /** The flush that was sent at `sentAt` stands; the lease runs from there. */
   flushed({ flush, taken }: FlyingFlush, { state, dueInMs }: FlushedLane, sentAt: number): void {
     this.#changes.written(taken)
     this.#retries.due(dueInMs === null ? null : sentAt + dueInMs)
-    this.#renewedAt = sentAt
+    this.#lease.renewedAt(sentAt)
     if (flush.release) this.#phase = 'ended'
     else if (state !== 'active' && this.#phase === 'working') this.#phase = 'stopping'
     this.#signal.fire()
@@ -167,10 +168,6 @@ export class Lane {
     return this.#phase === 'working' || this.#phase === 'stopping'
   }
 
-  #leaseAge(): number {
-    return this.#services.clock.now() - this.#renewedAt
-  }
-
   /** So much is in trouble that new events wait in the stream. In stream order, anything is so much. */
   #isSaturated(): boolean {
     const { troubledCount } = this.#units
@@ -181,7 +178,12 @@ export class Lane {
   #isBusy(): boolean {
     if (this.#sending.size > 0) return this.#isOpen()
     if (this.#phase !== 'working') return false
-    return this.#units.hasReady || this.#loading > 0 || this.#units.reloadsWanted || (this.#canTake() && !this.#cursor.atEnd)
+    return (
+      this.#units.hasReady ||
+      this.#loading > 0 ||
+      this.#units.reloadsWanted ||
+      (this.#canTake() && !this.#cursor.atEnd)
+    )
   }
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
@@ -215,13 +217,8 @@ export class Lane {
   #take(event: StoredEvent): void {
     if (!this.#matches(event.type)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
-    const item: Item = { event, unit: this.#unitOf(event), attempts: 0, entry, hasRow: false }
+    const item: Item = { event, unit: unitOf(this.webhook.ordering, event), attempts: 0, entry, hasRow: false }
     if (this.#units.place(item) === 'blocked') this.#block(item)
-  }
-
-  #unitOf(event: StoredEvent): string | null {
-    if (this.webhook.ordering === 'stream') return ''
-    return this.webhook.ordering === 'key' ? event.key : null
   }
 
   #block(item: Item): void {
@@ -231,11 +228,16 @@ export class Lane {
   }
 
   #dispatch(): void {
-    while (this.#phase === 'working' && this.#units.hasReady && this.#sending.size < this.#pacing.concurrency()) {
+    while (
+      this.#phase === 'working' &&
+      this.#units.hasReady &&
+      this.#sending.size < this.#pacing.concurrency()
+    ) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
-      if (!this.#services.limiter.tryEnter(this.#host)) return this.#services.limiter.onFree(this.#signal.fire)
+      if (!this.#services.limiter.tryEnter(this.#host))
+        return this.#services.limiter.onFree(this.#signal.fire)
       const item = this.#units.next()
       if (item !== undefined) void this.#send(item)
     }
@@ -312,7 +314,8 @@ export class Lane {
   /** Loads the rest of the units whose head is gone, once everything of them is written. */
   #reload(): void {
     if (this.#phase !== 'working' || !this.#units.reloadsWanted) return
-    const isWritten = (unit: string): boolean => !this.#changes.hasRowsOf(unit) && !this.#changes.promotes(unit)
+    const isWritten = (unit: string): boolean =>
+      !this.#changes.hasRowsOf(unit) && !this.#changes.promotes(unit)
     for (const unit of this.#units.takeReloads(isWritten)) void this.#load(unit)
     if (this.#units.reloadsWanted) this.#services.requestFlush(0)
   }
@@ -346,7 +349,7 @@ export class Lane {
     const usable = found.filter((delivery) => this.#keepOrBury(delivery))
     if (found.length > 0 && usable.length === 0) return this.#units.reloadLater(unit)
     // a head that waits for a later time: nothing of the unit may be sent before
-    if ((usable[0]?.dueInMs ?? 0) > 0) return
+    if ((usable[0]?.dueInMs ?? 0) > 0) return this.#units.waits(unit)
     this.#units.loaded(
       unit,
       usable.map((delivery) => this.#inHandItem(delivery)),

@@ -26,7 +26,9 @@ interface KeptPage {
 }
 
 /** @param fetchPage reads one page from the database */
-export function createPageReader(fetchPage: (stream: string, after: number) => Promise<EventPage>): PageReader {
+export function createPageReader(
+  fetchPage: (stream: string, after: number) => Promise<EventPage>,
+): PageReader {
   const generations = new Map<string, number>()
   const underway = new Map<string, Promise<SharedPage>>()
   let kept: KeptPage[] = []
@@ -37,7 +39,8 @@ export function createPageReader(fetchPage: (stream: string, after: number) => P
     for (const { after: start, page, stream: of } of kept) {
       if (of !== stream || after < start || after > page.next) continue
       // the end of a page is an answer only while nothing has happened since
-      if (after < page.next || (!page.more && page.generation === generation(stream))) return sliceAfter(page, after)
+      if (after < page.next || (!page.more && page.generation === generation(stream)))
+        return sliceAfter(page, after)
     }
     return undefined
   }

@@ -40,7 +40,9 @@ export function recordOutcome(
 }
 
 /** A delivery whose answer disabled the webhook is kept, due at once when it is enabled again. */
-function stateAfter(outcome: Exclude<Judgement, { kind: 'delivered' }>): Pick<DeliveryRow, 'state' | 'delayMs'> {
+function stateAfter(
+  outcome: Exclude<Judgement, { kind: 'delivered' }>,
+): Pick<DeliveryRow, 'state' | 'delayMs'> {
   switch (outcome.kind) {
     case 'retry':
       return { state: 'retrying', delayMs: outcome.delayMs }

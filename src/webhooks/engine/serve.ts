@@ -95,7 +95,10 @@ async function claimOrLog(
 function tellForeign(report: ClaimReport, told: boolean, { log }: Pick<Ports, 'log'>): boolean {
   const foreign = report.foreignEnvironment
   if (foreign !== null && !told) {
-    log.error(foreign, 'the database belongs to another environment: nothing is delivered (see `millrace adopt`)')
+    log.error(
+      foreign,
+      'the database belongs to another environment: nothing is delivered (see `millrace adopt`)',
+    )
   }
   return foreign !== null
 }

@@ -21,7 +21,7 @@ interface Unit {
   /** Something of it is in `deliveries`: what comes later has to go there too. */
   troubled: boolean
   /** Its head is gone: after the next flush the rest is loaded. */
-  reload: boolean
+  reload: 'no' | 'wanted' | 'underway'
 }
 
 /** The ordering of one webhook's events: which may be sent now, which wait, and for what (W3, W4). */
@@ -34,9 +34,11 @@ export interface Units {
   left(item: Item): void
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
   troubled(item: Item): Item[]
-  /** Units whose rest is to be loaded; asking takes note that it is being done. */
+  /** Units whose rest is to be loaded; until `loaded`, `reloadLater` or `waits` that is underway. */
   takeReloads(ready: (unit: string) => boolean): string[]
   reloadLater(unit: string): void
+  /** The head of the unit waits for a later time: nothing of it is in hand. */
+  waits(unit: string): void
   /** Nothing of the unit is queued, being sent or waiting to be loaded. */
   isAtRest(unit: string): boolean
   /** What stands in a unit in trouble; nothing: the trouble is over. */
@@ -49,11 +51,17 @@ export interface Units {
   readonly troubledCount: number
 }
 
+/** The ordering unit of an event: the whole stream, its key, or none. */
+export function unitOf(ordering: 'stream' | 'key' | 'none', event: StoredEvent): string | null {
+  if (ordering === 'stream') return ''
+  return ordering === 'key' ? event.key : null
+}
+
 /** @param inTrouble the units that have rows in `deliveries` at the start */
 export function createUnits(inTrouble: readonly string[]): Units {
   const units = new Map<string, Unit>()
   let ready: Item[] = []
-  for (const name of inTrouble) units.set(name, { queue: [], active: false, troubled: true, reload: false })
+  for (const name of inTrouble) units.set(name, { queue: [], active: false, troubled: true, reload: 'no' })
 
   function schedule(unit: Unit): void {
     const item = unit.active ? undefined : unit.queue.shift()
@@ -69,7 +77,8 @@ export function createUnits(inTrouble: readonly string[]): Units {
         return 'accepted'
       }
       let unit = units.get(item.unit)
-      if (unit === undefined) units.set(item.unit, (unit = { queue: [], active: false, troubled: false, reload: false }))
+      if (unit === undefined)
+        units.set(item.unit, (unit = { queue: [], active: false, troubled: false, reload: 'no' }))
       if (unit.troubled) return 'blocked'
       unit.queue.push(item)
       schedule(unit)
@@ -82,7 +91,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       if (unit === undefined) return
       unit.active = false
       if (unit.queue.length > 0) schedule(unit)
-      else if (unit.troubled) unit.reload = true
+      else if (unit.troubled) unit.reload = 'wanted'
       else units.delete(item.unit)
     },
     troubled(item) {
@@ -96,17 +105,23 @@ export function createUnits(inTrouble: readonly string[]): Units {
       return behind
     },
     takeReloads(isReady) {
-      const names = [...units].filter(([name, unit]) => unit.reload && isReady(name)).map(([name]) => name)
-      for (const name of names) units.get(name)!.reload = false
+      const names = [...units]
+        .filter(([name, unit]) => unit.reload === 'wanted' && isReady(name))
+        .map(([name]) => name)
+      for (const name of names) units.get(name)!.reload = 'underway'
       return names
     },
     reloadLater(name) {
       const unit = units.get(name)
-      if (unit !== undefined) unit.reload = true
+      if (unit !== undefined) unit.reload = 'wanted'
+    },
+    waits(name) {
+      const unit = units.get(name)
+      if (unit !== undefined) unit.reload = 'no'
     },
     isAtRest(name) {
       const unit = units.get(name)
-      return unit === undefined || (!unit.active && !unit.reload && unit.queue.length === 0)
+      return unit === undefined || (!unit.active && unit.reload === 'no' && unit.queue.length === 0)
     },
     loaded(name, items) {
       const unit = units.get(name)
@@ -114,8 +129,9 @@ export function createUnits(inTrouble: readonly string[]): Units {
         units.delete(name)
         return
       }
-      const held = unit ?? { queue: [], active: false, troubled: true, reload: false }
+      const held = unit ?? { queue: [], active: false, troubled: true, reload: 'no' as const }
       held.troubled = true
+      held.reload = 'no'
       held.queue = [...items]
       units.set(name, held)
       schedule(held)
@@ -132,7 +148,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       return ready.length > 0
     },
     get reloadsWanted() {
-      for (const unit of units.values()) if (unit.reload) return true
+      for (const unit of units.values()) if (unit.reload === 'wanted') return true
       return false
     },
     get troubledCount() {

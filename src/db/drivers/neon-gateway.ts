@@ -1,0 +1,46 @@
+import { neonConfig } from '@neondatabase/serverless'
+import type { NeonConfigGlobalAndClient } from '@neondatabase/serverless'
+
+/** Where a gateway in front of an ordinary Postgres listens, in place of Neon's own proxy. */
+export interface GatewayAddress {
+  host: string
+  port: number
+}
+
+/** The connection string with the gateway's address in it: who the database is, the gateway knows. */
+export function throughGateway(url: string, gateway: GatewayAddress | undefined): string {
+  if (gateway === undefined) return url
+  const changed = new URL(url)
+  changed.hostname = gateway.host
+  changed.port = String(gateway.port)
+  return changed.href
+}
+
+/** Makes one client open its WebSocket to the gateway. */
+export function useGatewayFor(config: NeonConfigGlobalAndClient, gateway: GatewayAddress): void {
+  config.wsProxy = () => `${gateway.host}:${gateway.port}/v2`
+  config.useSecureWebSocket = false
+  // an ordinary Postgres asks for scram, or for nothing: the answer cannot be sent before the question
+  config.pipelineConnect = false
+}
+
+const knownGateways = new Set<string>()
+
+/**
+ * Makes HTTP queries for the gateway's address go to the gateway. Neon's driver has one such setting
+ * for the whole process, so it is extended: every other host keeps its endpoint.
+ */
+export function useGatewayForHttp(gateway: GatewayAddress): void {
+  const address = `${gateway.host}:${gateway.port}`
+  if (knownGateways.has(address)) return
+  if (knownGateways.size === 0) extendFetchEndpoint()
+  knownGateways.add(address)
+}
+
+function extendFetchEndpoint(): void {
+  const before = neonConfig.fetchEndpoint
+  neonConfig.fetchEndpoint = (host, port, options) => {
+    if (knownGateways.has(`${host}:${port}`)) return `http://${host}:${port}/sql`
+    return typeof before === 'function' ? before(host, port, options) : before
+  }
+}

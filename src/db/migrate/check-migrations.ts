@@ -1,0 +1,44 @@
+import { sql } from 'drizzle-orm'
+import { MillraceError } from '../../errors/millrace-error.ts'
+import type { Executor } from '../port.ts'
+import { qualified, runQuery } from '../run.ts'
+import type { MigrationFile } from './migration-file.ts'
+import { assertCompatible, compare, type AppliedMigration, type MigrationState } from './plan.ts'
+
+/**
+ * Compares a database with the migrations of this version, by plain reads, so on every driver and with
+ * any role that may read the bookkeeping. A database without the schema has everything missing.
+ */
+export async function checkMigrations(
+  db: Executor,
+  files: readonly MigrationFile[],
+): Promise<MigrationState> {
+  const [found] = await runQuery<{ found: boolean }>(
+    db,
+    sql`select pg_catalog.to_regclass(${`"${db.schema}"."migrations"`}::text) is not null as found`,
+  )
+  const applied =
+    found?.found === true
+      ? await runQuery<AppliedMigration>(
+          db,
+          sql`select name, hash from ${qualified(db, 'migrations')} order by name`,
+        )
+      : []
+  return compare(files, applied)
+}
+
+/**
+ * Refuses to work on a database that is not exactly at this version.
+ *
+ * @throws NOT_MIGRATED, MIGRATION_CHANGED
+ */
+export async function assertMigrated(db: Executor, files: readonly MigrationFile[]): Promise<void> {
+  const state = await checkMigrations(db, files)
+  assertCompatible(state, db.schema)
+  if (state.missing.length === 0) return
+  throw new MillraceError(
+    'NOT_MIGRATED',
+    `schema "${db.schema}" lacks ${state.missing.join(', ')}: run \`millrace migrate\``,
+    { details: { schema: db.schema, missing: state.missing } },
+  )
+}

@@ -1,0 +1,20 @@
+import { defaultSchema } from '../../schema/tables.ts'
+
+/** One migration as it stands in drizzle/, written for the schema `millrace`. */
+export interface MigrationFile {
+  /** The file's name without `.sql`, such as `0000_tables`. */
+  name: string
+  /** Its text, with line feeds only. */
+  sql: string
+}
+
+/** SHA-256 of a migration's text in hex, before the schema's name is put in. */
+export async function hashOf(file: MigrationFile): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(file.sql))
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** The migration's text for another schema: the files write the schema's name in double quotes only. */
+export function sqlFor(file: MigrationFile, schema: string): string {
+  return file.sql.replaceAll(`"${defaultSchema}"`, `"${schema}"`)
+}

@@ -1,0 +1,57 @@
+import { Hono, type MiddlewareHandler } from 'hono'
+import { MillraceError } from '../errors/millrace-error.ts'
+import { requireKey } from './auth.ts'
+import { consumerRoutes } from './consumers.ts'
+import type { AppOptions } from './context.ts'
+import { errorRoutes } from './errors.ts'
+import { healthRoutes } from './health.ts'
+import { asMillraceError, logFailure, problemResponse } from './problem.ts'
+import { eventRoutes } from './publish.ts'
+import { webhookRoutes } from './webhooks.ts'
+
+/**
+ * The HTTP API. It runs wherever `fetch(request)` does: Node, Cloudflare Workers, Vercel, Deno.
+ *
+ * Everything under `/v1` needs the root key as a bearer token; every error is a problem document with a
+ * stable `code`.
+ *
+ * @throws INVALID_SETTING when the root key is empty, or the body limit is no whole number above 0
+ */
+export function createApp(options: AppOptions): Hono {
+  const { maxBodyBytes } = options
+  if (maxBodyBytes !== undefined && !(Number.isSafeInteger(maxBodyBytes) && maxBodyBytes > 0)) {
+    throw new MillraceError('INVALID_SETTING', 'maxBodyBytes must be a whole number above 0')
+  }
+  const app = new Hono()
+  app.onError((error, c) => {
+    const known = asMillraceError(error)
+    if (known.status >= 500) logFailure(options.ports.log, c.req.raw, known)
+    return problemResponse(known)
+  })
+  app.notFound(() => problemResponse(new MillraceError('NOT_FOUND', 'there is nothing at this address')))
+  app.use(plainHeaders)
+  app.use('/v1/*', requireKey(options.rootKey), readablePath)
+  healthRoutes(app, options)
+  errorRoutes(app)
+  eventRoutes(app, options)
+  consumerRoutes(app, options)
+  webhookRoutes(app, options)
+  return app
+}
+
+/** Answers are for programs, at the moment of asking: nothing may keep them or guess at their type. */
+const plainHeaders: MiddlewareHandler = async (c, next) => {
+  await next()
+  c.res.headers.set('x-content-type-options', 'nosniff')
+  c.res.headers.set('cache-control', 'no-store')
+}
+
+/** A path that is not valid percent-encoded UTF-8 would reach the handlers undecoded, as another name. */
+const readablePath: MiddlewareHandler = (c, next) => {
+  try {
+    decodeURIComponent(new URL(c.req.url).pathname)
+  } catch {
+    throw new MillraceError('BAD_REQUEST', 'the path is not valid percent-encoded UTF-8')
+  }
+  return next()
+}

@@ -1,0 +1,125 @@
+import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
+import { parseJson } from '../json/scan.ts'
+import { objectSlices } from '../json/slices.ts'
+
+/** The limit for everything that is not an event: settings and offsets are short. */
+export const smallBodyBytes = 64 * 1024
+
+/** What {@link readBody} returns. */
+export interface BodyText {
+  mediaType: 'application/json' | 'application/x-ndjson'
+  text: string
+}
+
+/**
+ * Reads a request's body as text, counting while it streams, so that a body over the limit is refused
+ * before it is held in memory.
+ *
+ * @param options.maxBytes the most the whole body may have
+ * @param options.ndjson whether `application/x-ndjson` is taken beside `application/json`
+ * @throws BODY_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, BAD_REQUEST when the bytes are not UTF-8
+ */
+export async function readBody(
+  request: Request,
+  options: { maxBytes: number; ndjson?: boolean },
+): Promise<BodyText> {
+  const mediaType = mediaTypeOf(request, options.ndjson ?? false)
+  const announced = Number(request.headers.get('content-length') ?? 0)
+  if (announced > options.maxBytes) throw tooLarge('body', options.maxBytes)
+  const bytes = await collect(request.body, options.maxBytes)
+  try {
+    return { mediaType, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
+  } catch {
+    throw new MillraceError('BAD_REQUEST', 'the body is not valid UTF-8', { details: { field: 'body' } })
+  }
+}
+
+/**
+ * Reads a body that is one JSON object, none of its members twice.
+ *
+ * @throws as {@link readBody}; INVALID_JSON, JSON_TOO_DEEP, INVALID_INPUT
+ */
+export async function readJsonObject(request: Request): Promise<object> {
+  const { text } = await readBody(request, { maxBytes: smallBodyBytes })
+  const value = parseJson(text, 'body')
+  if (!isObject(value)) throw invalidInput('body', 'must be a JSON object')
+  objectSlices(text, 'body')
+  return value
+}
+
+/** Whether a parsed JSON value is an object, so neither null nor an array. */
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The error for a part of the request that is over its limit. */
+export function tooLarge(field: string, limitBytes: number): MillraceError {
+  return new MillraceError('BODY_TOO_LARGE', `${field} is over the limit of ${limitBytes} bytes`, {
+    details: { field, limitBytes },
+  })
+}
+
+/** No Content-Type counts as JSON. Anything that is not UTF-8, or is compressed, is refused. */
+function mediaTypeOf(request: Request, ndjson: boolean): BodyText['mediaType'] {
+  const encoding = request.headers.get('content-encoding')
+  if (encoding !== null && encoding.toLowerCase() !== 'identity') {
+    throw unsupported('content-encoding', 'a compressed body is not taken')
+  }
+  const [type = '', ...parameters] = (request.headers.get('content-type') ?? 'application/json')
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim())
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))
+  if (charset !== undefined && !/^charset="?utf-?8"?$/.test(charset)) {
+    throw unsupported('content-type', 'the charset must be utf-8')
+  }
+  if (type === 'application/json' || (ndjson && type === 'application/x-ndjson')) return type
+  const taken = ndjson ? 'application/json or application/x-ndjson' : 'application/json'
+  throw unsupported('content-type', `the Content-Type must be ${taken}`)
+}
+
+function unsupported(field: string, problem: string): MillraceError {
+  return new MillraceError('UNSUPPORTED_MEDIA_TYPE', problem, { details: { field } })
+}
+
+async function collect(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<Uint8Array> {
+  if (body === null) return new Uint8Array()
+  const reader = body.getReader()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for (;;) {
+    const { done, value } = await readChunk(reader)
+    if (done) return concat(chunks, size)
+    size += value.byteLength
+    if (size > maxBytes) {
+      // what is still on its way is of no use; that it cannot be stopped is no fault of the request's
+      reader.cancel().catch(() => undefined)
+      throw tooLarge('body', maxBytes)
+    }
+    chunks.push(value)
+  }
+}
+
+/** A body that breaks off is the sender's failure, not ours. */
+async function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  try {
+    return await reader.read()
+  } catch (error) {
+    throw new MillraceError('BAD_REQUEST', 'the body broke off', {
+      details: { field: 'body' },
+      cause: error,
+    })
+  }
+}
+
+function concat(chunks: Uint8Array[], size: number): Uint8Array {
+  const [only] = chunks
+  if (only !== undefined && chunks.length === 1) return only
+  const bytes = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    bytes.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return bytes
+}

@@ -1,0 +1,63 @@
+import type { Hono } from 'hono'
+import { sql } from 'drizzle-orm'
+import type { Db } from '../db/port.ts'
+import { runQuery } from '../db/run.ts'
+import type { ErrorCode } from '../errors/codes.ts'
+import type { Clock } from '../ports.ts'
+import type { AppOptions } from './context.ts'
+import { asMillraceError } from './problem.ts'
+import { resource } from './resource.ts'
+
+/** A platform's probe gives up after some seconds; the answer should come before that. */
+const readyTimeoutMs = 5000
+
+/** What `GET /readyz` answers with: 200 when ready, else 503. */
+export interface ReadyReport {
+  ready: boolean
+  /** `ok`, or the code of what is in the way. */
+  database: 'ok' | ErrorCode
+  /** `ok`, `pending` when tables are missing, `unknown` while the database does not answer. */
+  migrations: 'ok' | 'pending' | 'unknown'
+  /** How wakes arrive, where the process has a forwarder. */
+  mode?: string
+}
+
+/** `GET /healthz` (the process answers) and `GET /readyz` (so does what it needs). Open to everyone. */
+export function healthRoutes(app: Hono, options: AppOptions): void {
+  const ready = options.ready ?? (() => checkDatabase(options.db))
+  resource(app, '/healthz', { GET: (c) => c.json({ status: 'ok' }) })
+  resource(app, '/readyz', {
+    GET: async (c) => {
+      const report = await within(options.ports.clock, ready).catch(failed)
+      return c.json(report, report.ready ? 200 : 503)
+    },
+  })
+}
+
+/** One round trip: the database answers, and the newest function of the migrations is there. */
+export async function checkDatabase(db: Db): Promise<ReadyReport> {
+  const [row] = await runQuery<{ found: boolean }>(
+    db,
+    sql`select to_regprocedure(${`"${db.schema}".last_offset()`}::text) is not null
+      and to_regclass(${`"${db.schema}".installation`}::text) is not null as found`,
+  )
+  const migrated = row?.found === true
+  return { ready: migrated, database: 'ok', migrations: migrated ? 'ok' : 'pending' }
+}
+
+function failed(error: unknown): ReadyReport {
+  return { ready: false, database: asMillraceError(error).code, migrations: 'unknown' }
+}
+
+async function within(clock: Clock, check: () => Promise<ReadyReport>): Promise<ReadyReport> {
+  let timer: ReturnType<Clock['setTimeout']> | undefined
+  const timeout = new Promise<ReadyReport>((resolve) => {
+    const late: ReadyReport = { ready: false, database: 'DATABASE_UNAVAILABLE', migrations: 'unknown' }
+    timer = clock.setTimeout(() => resolve(late), readyTimeoutMs)
+  })
+  try {
+    return await Promise.race([check(), timeout])
+  } finally {
+    if (timer !== undefined) clock.clearTimeout(timer)
+  }
+}

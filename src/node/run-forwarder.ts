@@ -1,0 +1,46 @@
+import { assertMigrated } from '../db/migrate/check-migrations.ts'
+import { readMigrationFiles } from '../db/migrate/node-files.ts'
+import { MillraceError } from '../errors/millrace-error.ts'
+import type { Ports } from '../ports.ts'
+import type { Settings } from '../settings.ts'
+import { openSealer } from './open-sealer.ts'
+import { openDatabase } from './open-database.ts'
+import { startDelivery } from './start-delivery.ts'
+
+/** What is being sent at the end gets so long to finish; systemd and Docker kill after 90 and 10 s. */
+const stopWithinMs = 8_000
+
+/** A forwarder that runs. */
+export interface RunningForwarder {
+  stop(): Promise<void>
+}
+
+/**
+ * The worker for a VM: holds the one LISTEN connection and delivers. Several may run on one database.
+ *
+ * @throws INVALID_SETTING without DATABASE_URL, NOT_MIGRATED, DATABASE_UNAVAILABLE
+ */
+export async function startForwarder(settings: Settings, ports: Ports): Promise<RunningForwarder> {
+  if (settings.databaseUrl === null) {
+    throw new MillraceError(
+      'INVALID_SETTING',
+      'DATABASE_URL is not set: a forwarder works beside other processes',
+    )
+  }
+  const sealer = await openSealer(settings, ports.log)
+  const opened = await openDatabase(settings, { log: ports.log, applicationName: 'millrace forwarder' })
+  try {
+    await assertMigrated(opened.db, await readMigrationFiles())
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+  const delivery = startDelivery({ db: opened.db, settings, sealer, ports })
+  ports.log.info({ database: opened.description }, 'delivering')
+  return {
+    async stop() {
+      await delivery.stop({ withinMs: stopWithinMs })
+      await opened.close()
+    },
+  }
+}

@@ -1,0 +1,16 @@
+/**
+ * Resolves with the signal that asks the process to end. A second one ends it at once: whoever presses
+ * Ctrl-C twice does not want to wait.
+ */
+export function untilStopped(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    let asked = false
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (asked) process.exit(130)
+      asked = true
+      resolve(signal)
+    }
+    process.on('SIGINT', onSignal)
+    process.on('SIGTERM', onSignal)
+  })
+}

@@ -1,0 +1,124 @@
+import type { Ports } from '../ports.ts'
+import type { WakeMode, WakeModes } from './modes.ts'
+import type { WakeSignal } from './wake-signals.ts'
+
+/** Options of {@link createPacer}. */
+export interface PacerOptions {
+  ports: Pick<Ports, 'clock' | 'random'>
+  /** Whether wakes arrive; a forwarder, or a fixed mode where there is none. */
+  modes: Pick<WakeModes, 'mode' | 'onMode'>
+  /** How long after activity the first poll comes, at most. Default 1000. */
+  pollMinMs?: number
+  /** How far the doubling of idle polls goes. Default 60000. */
+  pollMaxMs?: number
+}
+
+/** What a wait of a {@link Pacer} can be for. */
+export interface PacerWait {
+  wake: WakeSignal
+  /** Clock milliseconds at which something is due; absent, nothing is. */
+  dueAt?: number
+  signal?: AbortSignal
+}
+
+/** Says to one loop when to look again. */
+export interface Pacer {
+  /**
+   * Resolves `wake` when the wake's flag is up; `due` at `dueAt`; `poll` when it is time to look
+   * without a reason, which never happens while wakes arrive; `aborted` at the end of the signal or the
+   * wake.
+   */
+  wait(what: PacerWait): Promise<'wake' | 'due' | 'poll' | 'aborted'>
+  /** There was something to do: the next polls come at the short interval again. */
+  active(): void
+}
+
+/** setTimeout fires at once beyond 2^31 - 1 ms; a day is short of that, and re-armed when it ends. */
+const longestTimerMs = 86_400_000
+
+/**
+ * Paces one loop. While wakes arrive nothing is polled: with nothing due there is not even a timer.
+ * In every other mode it polls, first after `pollMinMs`, then in doubling intervals up to
+ * `pollMaxMs`, each shortened by up to a fifth so that a thousand loops do not poll in step.
+ */
+export function createPacer(options: PacerOptions): Pacer {
+  const { ports, modes, pollMinMs = 1000, pollMaxMs = 60_000 } = options
+  let intervalMs = pollMinMs
+  const pollAfter = (): number => intervalMs * (1 - ports.random() / 5)
+  return {
+    async wait(what) {
+      let pollAt = ports.clock.now() + pollAfter()
+      const onMode = (): void => {
+        intervalMs = pollMinMs
+        pollAt = ports.clock.now() + pollAfter()
+      }
+      const outcome = await waitUntil({ ports, modes, what, pollAt: () => pollAt, onMode })
+      if (outcome === 'poll') intervalMs = Math.min(intervalMs * 2, pollMaxMs)
+      if (outcome === 'wake') intervalMs = pollMinMs
+      return outcome
+    },
+    active() {
+      intervalMs = pollMinMs
+    },
+  }
+}
+
+interface Waiting {
+  ports: PacerOptions['ports']
+  modes: PacerOptions['modes']
+  what: PacerWait
+  pollAt: () => number
+  onMode: () => void
+}
+
+type Outcome = Awaited<ReturnType<Pacer['wait']>>
+
+function waitUntil(waiting: Waiting): Promise<Outcome> {
+  const { ports, modes, what } = waiting
+  return new Promise((resolve) => {
+    let timer: ReturnType<typeof ports.clock.setTimeout> | undefined
+    const disarm = (): void => {
+      if (timer !== undefined) ports.clock.clearTimeout(timer)
+      timer = undefined
+    }
+    const check = (): void => {
+      disarm()
+      const decision = decide(waiting)
+      if (typeof decision === 'string') finish(decision)
+      else if (decision.inMs < Infinity) {
+        timer = ports.clock.setTimeout(check, Math.min(decision.inMs, longestTimerMs))
+      }
+    }
+    const cleanUps = [
+      what.wake.onRaise(check),
+      modes.onMode(() => {
+        waiting.onMode()
+        check()
+      }),
+      () => what.signal?.removeEventListener('abort', check),
+      disarm,
+    ]
+    const finish = (outcome: Outcome): void => {
+      for (const cleanUp of cleanUps) cleanUp()
+      resolve(outcome)
+    }
+    what.signal?.addEventListener('abort', check)
+    check()
+  })
+}
+
+/** What is so now, or in how many milliseconds to ask again (Infinity: not before somebody rings). */
+function decide({ ports, modes, what, pollAt }: Waiting): Outcome | { inMs: number } {
+  if (what.signal?.aborted || what.wake.closed || modes.mode === 'closed') return 'aborted'
+  if (what.wake.take()) return 'wake'
+  const now = ports.clock.now()
+  const dueAt = what.dueAt ?? Infinity
+  if (dueAt <= now) return 'due'
+  const nextPoll = polls(modes.mode) ? pollAt() : Infinity
+  if (nextPoll <= now) return 'poll'
+  return { inMs: Math.min(dueAt, nextPoll) - now }
+}
+
+function polls(mode: WakeMode): boolean {
+  return mode !== 'listening' && mode !== 'closed'
+}

@@ -1,0 +1,15 @@
+import type { SendFailure } from './sender.ts'
+
+/**
+ * The headers that every sender adds. `identity`: an answer is only looked at, so a
+ * compressed one would be a bomb for nothing.
+ */
+export function prepareHeaders(headers: Record<string, string>): Record<string, string> {
+  const named = Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent')
+  return { ...headers, ...(named ? {} : { 'user-agent': 'Millrace' }), 'accept-encoding': 'identity' }
+}
+
+/** What a sender answers for a URL that the target guard refuses by its spelling. */
+export function forbiddenTarget(reason: string): SendFailure {
+  return { kind: 'error', reason: 'forbidden', message: `the URL ${reason}`, durationMs: 0 }
+}
