@@ -61,7 +61,7 @@ function assertTimeZone(timeZone: unknown): string {
   if (typeof timeZone !== 'string') throw invalidInput('timeZone', 'must be a string')
   try {
     if (!/^[A-Za-z]/.test(timeZone)) throw new RangeError()
-    new Intl.DateTimeFormat('en', { timeZone })
+    Intl.DateTimeFormat('en', { timeZone })
   } catch {
     throw invalidInput('timeZone', 'is not an IANA time zone such as Europe/Berlin')
   }

@@ -6,7 +6,7 @@ import { runQuery } from '../../src/db/run.ts'
 import { releaseLock, renewLock } from '../../src/locks/hold.ts'
 import type { Lock } from '../../src/locks/lock.ts'
 import { tryAcquireLock } from '../../src/locks/try-acquire.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 
 /** What contender `who` does next. */
 type Step = { who: number; act: 'take' | 'renew' | 'release' | 'expire' }

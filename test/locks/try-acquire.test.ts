@@ -5,7 +5,7 @@ import { runQuery } from '../../src/db/run.ts'
 import { releaseLock, renewLock } from '../../src/locks/hold.ts'
 import { purgeLocks } from '../../src/locks/purge-locks.ts'
 import { tryAcquireLock } from '../../src/locks/try-acquire.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 
 const ttlMs = 60_000
 

@@ -8,7 +8,7 @@ import { withLock } from '../../src/locks/with-lock.ts'
 import type { Db } from '../../src/db/port.ts'
 import { silentLog, systemClock } from '../../src/system-ports.ts'
 import { createDrivenClock } from '../support/clock.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 
 const ttlMs = 60_000
 const real = { clock: systemClock, random: Math.random, log: silentLog }

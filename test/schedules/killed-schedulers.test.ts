@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it, vi } from 'vitest'
 import { putSchedule } from '../../src/schedules/put-schedule.ts'
 import { getSchedule } from '../../src/schedules/read-schedules.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 import { dueTimes, intoStream, tick } from './support.ts'
 
 const script = fileURLToPath(new URL('scheduler-process.ts', import.meta.url))

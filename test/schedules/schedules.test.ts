@@ -7,7 +7,7 @@ import { putSchedule } from '../../src/schedules/put-schedule.ts'
 import { getSchedule, listSchedules } from '../../src/schedules/read-schedules.ts'
 import { runNow } from '../../src/schedules/run-now.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 import { dueTimes, fallBehind, intoStream, tick } from './support.ts'
 
 const hourMs = 3_600_000

@@ -8,7 +8,7 @@ import { fireSchedule } from '../../src/schedules/fire.ts'
 import { putSchedule } from '../../src/schedules/put-schedule.ts'
 import { getSchedule } from '../../src/schedules/read-schedules.ts'
 import { runNow } from '../../src/schedules/run-now.ts'
-import { describeOnEveryDriver } from '../support/open-database.ts'
+import { describeOnEveryDriver } from '../contract/drivers.ts'
 import { dueTimes, fallBehind, intoStream, tick } from './support.ts'
 
 const hourMs = 3_600_000
