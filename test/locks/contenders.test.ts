@@ -3,9 +3,11 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Db } from '../../src/db/port.ts'
 import { runQuery } from '../../src/db/run.ts'
+import { acquireLock } from '../../src/locks/acquire.ts'
 import { releaseLock, renewLock } from '../../src/locks/hold.ts'
 import type { Lock } from '../../src/locks/lock.ts'
 import { tryAcquireLock } from '../../src/locks/try-acquire.ts'
+import { systemClock } from '../../src/system-ports.ts'
 import { describeOnEveryDriver } from '../contract/drivers.ts'
 
 /** What contender `who` does next. */
@@ -17,8 +19,9 @@ const step: fc.Arbitrary<Step> = fc.record({
 })
 
 const ttlMs = 60_000
+const real = { clock: systemClock, random: Math.random }
 
-describeOnEveryDriver('contenders for a lock', (given) => {
+describeOnEveryDriver('contenders for a lock', (given, binding) => {
   let round = 0
 
   it('agree with a model in every order of taking, renewing, releasing and expiry (Q4)', async () => {
@@ -53,14 +56,16 @@ describeOnEveryDriver('contenders for a lock', (given) => {
           }
         }
       }),
-      { numRuns: 30 },
+      { numRuns: binding.name === 'node-postgres' ? 40 : 8 },
     )
   }, 60_000)
 })
 
 describeOnEveryDriver(
   'many contenders at once',
-  (given) => {
+  (given, binding) => {
+    // over HTTP each statement is a session of its own, and slow: it is the same statement
+    const enough = binding.name === 'neon-http' ? 15 : 60
     it('hold the lock one at a time, with ascending fences, releases and expiries mixed (Q4)', async () => {
       const { db } = given()
       await runQuery(
@@ -69,17 +74,16 @@ describeOnEveryDriver(
       )
       const contenders = Array.from({ length: 4 }, () => given().another())
       const fences: number[] = []
-      const until = Date.now() + 4000
       try {
         await Promise.all(
           contenders.flatMap((own, index) =>
-            [0, 1, 2].map((twin) => contend(own, index * 3 + twin, until, fences)),
+            [0, 1, 2].map((twin) => contend(own, index * 3 + twin, enough, fences)),
           ),
         )
       } finally {
         await Promise.all(contenders.map((own) => own.close()))
       }
-      expect(fences.length).toBeGreaterThan(20)
+      expect(fences.length).toBeGreaterThanOrEqual(enough)
       expect(new Set(fences).size).toBe(fences.length)
       const [overlap] = await runQuery<{ overlaps: string; disorder: string }>(
         db,
@@ -90,16 +94,17 @@ describeOnEveryDriver(
             as disorder`,
       )
       expect(overlap).toEqual({ overlaps: '0', disorder: '0' })
-    }, 30_000)
+    }, 60_000)
   },
   { needs: ['sessions'] },
 )
 
 /** Takes the lock again and again; every third time it dies with it, so that it runs out. */
-async function contend(db: Db, seed: number, until: number, fences: number[]): Promise<void> {
-  for (let turn = seed; Date.now() < until; turn++) {
-    const lock = await tryAcquireLock(db, 'contended', { ttlMs: turn % 3 === 0 ? 100 : 2000 })
-    if (lock === null) continue
+async function contend(db: Db, seed: number, enough: number, fences: number[]): Promise<void> {
+  for (let turn = seed; fences.length < enough; turn++) {
+    const ttl = { ttlMs: turn % 3 === 0 ? 100 : 2000 }
+    const lock = await acquireLock(db, real, 'contended', { ...ttl, waitMs: 30_000 })
+    if (lock === null) throw new Error('nobody gave the lock back')
     fences.push(lock.fence)
     await enter(db, lock)
     if (turn % 3 !== 0) await releaseLock(db, lock)

@@ -189,7 +189,9 @@ describeOnEveryDriver(
         expect(ports.clock.now()).toBe(askedAt + 3000)
       })
       await expect(lost).rejects.toMatchObject({ code: 'LEASE_LOST' })
-      await vi.waitFor(() => expect(warned.filter((line) => line.includes('renewed'))).toHaveLength(2))
+      await vi.waitFor(() => expect(warned.filter((line) => line.includes('renewed'))).toHaveLength(2), {
+        timeout: 5000,
+      })
       expect(warned.at(-1)).toContain('given back')
       // the database still holds it: the process gave up first
       expect(await tryAcquireLock(given().db, 'gone', { ttlMs })).toBeNull()

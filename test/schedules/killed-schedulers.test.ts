@@ -8,12 +8,12 @@ import { describeOnEveryDriver } from '../contract/drivers.ts'
 import { dueTimes, intoStream, tick } from './support.ts'
 
 const script = fileURLToPath(new URL('scheduler-process.ts', import.meta.url))
-const everyMs = 100
+const everyMs = 250
 /** Hours ahead, right, and hours behind. */
 const skews = [3 * 3_600_000, 0, -3 * 3_600_000]
-const kills = 8
-/** The prime beside the boundaries' 100 ms lets the kills fall on every part of a tick. */
-const betweenKillsMs = 397
+const kills = 6
+/** Nothing that the distance of the boundaries is a multiple of: so the kills fall on every part of a tick. */
+const lookMs = 37
 
 async function start(url: string, skewMs: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, ['--import', 'tsx', script], {
@@ -51,7 +51,7 @@ describeOnEveryDriver(
               async () => expect((await dueTimes(db, 'beat')).length).toBeGreaterThan(before + 2),
               {
                 timeout: 10_000,
-                interval: betweenKillsMs / 10,
+                interval: lookMs,
               },
             )
             await kill(children[victim]!)
@@ -69,7 +69,7 @@ describeOnEveryDriver(
           for (const child of children) child.kill('SIGKILL')
         }
       },
-      60_000,
+      90_000,
     )
   },
   { needs: ['sessions'] },

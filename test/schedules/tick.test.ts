@@ -151,20 +151,20 @@ describeOnEveryDriver('a tick', (given) => {
     )
   })
 
-  it('fires hundreds of schedules, and one that cannot fire holds up no other', async () => {
+  it('fires more than a page of schedules, and one that cannot fire holds up no other', async () => {
     const { db } = given()
     await runQuery(
       db,
       sql`insert into ${db.tables.schedules} (name, target_kind, target, every_ms, catch_up, type, data, next_at)
         select 'many.' || n, 'stream', 'many', 3600000, 'last', 'tick', '{}', date_trunc('hour', clock_timestamp())
-        from generate_series(1, 250) n`,
+        from generate_series(1, 120) n`,
     )
     await runQuery(
       db,
       sql`update ${db.tables.schedules} set every_ms = null, cron = 'nonsense', time_zone = 'UTC' where name = 'many.7'`,
     )
-    expect(await tick(db)).toMatchObject({ role: 'led', fired: 249, failed: 1 })
-    expect(await dueTimes(db, 'many')).toHaveLength(249)
+    expect(await tick(db)).toMatchObject({ role: 'led', fired: 119, failed: 1 })
+    expect(await dueTimes(db, 'many')).toHaveLength(119)
     const broken = await getSchedule(db, 'many.7')
     expect(broken).toMatchObject({
       failures: 1,
