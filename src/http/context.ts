@@ -56,6 +56,8 @@ export interface PublishInfo {
   /** The database's number of the stream, by which wakes name it. */
   streamId: number
   stream: string
+  /** The request that published, as it was handed to the app. */
+  request: Request
 }
 
 /** Which webhook changed. */

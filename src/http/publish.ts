@@ -37,7 +37,12 @@ function publish(options: AppOptions): Handler<'/v1/streams/:stream/events'> {
       idempotencyKey === undefined ? {} : { idempotencyKey },
     )
     if (published.replayed) c.header('idempotent-replayed', 'true')
-    else notifyHost(options.ports, options.afterPublish, { streamId: published.streamId, stream })
+    else
+      notifyHost(options.ports, options.afterPublish, {
+        streamId: published.streamId,
+        stream,
+        request: c.req.raw,
+      })
     return c.json(single ? { offset: published.offsets[0] } : { offsets: published.offsets }, 201)
   }
 }

@@ -47,7 +47,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     delivery: createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
     settings: {
       ...defaultEngineSettings,
-      ...(settings.leaseMs === null ? {} : { leaseMs: settings.leaseMs }),
+      leaseMs: settings.leaseMs,
       ...setup.engine,
     },
     environment: settings.environment,
