@@ -20,10 +20,25 @@ const keyOf = fc.constantFrom('a', 'b', 'c', null)
 const member = fc.nat(2)
 const webhook = fc.nat(orderings.length - 1)
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ kind: fc.constant('publish' as const), keys: fc.array(keyOf, { minLength: 1, maxLength: 20 }) }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('kill', 'stop', 'outage', 'loseAnswer'), member }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('publish' as const),
+      keys: fc.array(keyOf, { minLength: 1, maxLength: 20 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constantFrom('kill', 'stop', 'outage', 'loseAnswer'), member }),
+  },
   { weight: 3, arbitrary: fc.record({ kind: fc.constantFrom('steal', 'pause', 'resume'), webhook }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('trim' as const), share: fc.double({ min: 0, max: 1, noNaN: true }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('trim' as const),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+  },
 )
 
 /** What happens in a run: at most thirty steps. */
@@ -34,10 +49,9 @@ export const steps = fc.array(
 
 /** How the attempts of events go: one list per event, in turn. */
 export const plans = fc.array(
-  fc.array(
-    fc.constantFrom<Act>('ok', 'ok', 'ok', 'slow', 'bad', 'busy', 'reset', 'timeout', 'gone'),
-    { maxLength: 4 },
-  ),
+  fc.array(fc.constantFrom<Act>('ok', 'ok', 'ok', 'slow', 'bad', 'busy', 'reset', 'timeout', 'gone'), {
+    maxLength: 4,
+  }),
   { minLength: 1, maxLength: 40 },
 )
 
@@ -76,7 +90,13 @@ export async function startChaos(world: World, stream: string, planned: readonly
   })
   const webhooks: Chaos['webhooks'] = []
   for (const ordering of orderings) {
-    const { id } = await world.webhook({ stream, ordering, maxAttempts, scheduleMs: [0, 20, 40], timeoutMs: 1_000 })
+    const { id } = await world.webhook({
+      stream,
+      ordering,
+      maxAttempts,
+      scheduleMs: [0, 20, 40],
+      timeoutMs: 1_000,
+    })
     webhooks.push({ id, ordering })
   }
   let born = 0

@@ -22,7 +22,8 @@ function missing(chaos: Chaos, arrivals: readonly Arrival[], isDead: (offset: nu
 
 /** W3: when an attempt begins, everything before it in its unit has succeeded or died. */
 function disordered(chaos: Chaos, arrivals: readonly Arrival[], ordering: Ordering): string[] {
-  const unitOf = (key: string | null): string | null => (ordering === 'stream' ? '' : ordering === 'key' ? key : null)
+  const unitOf = (key: string | null): string | null =>
+    ordering === 'stream' ? '' : ordering === 'key' ? key : null
   const throughAt = new Map<number, number>()
   const failures = new Map<number, number>()
   for (const one of arrivals.toSorted((a, b) => a.ended - b.ended)) {
