@@ -221,14 +221,16 @@ export class Lane {
   /** Takes events from the stream until there are enough, or no more. */
   async #fill(): Promise<void> {
     while (this.#wantsMore() && this.#hasRoom()) {
-      const next = await this.#cursor.next(this.#window.scanned)
-      if (!('readTo' in next)) {
-        this.#take(next)
-        continue
+      const from = this.#window.scanned
+      const next = await this.#cursor.next(from)
+      // meanwhile a failure may have set it back: what came is not what comes next
+      if (this.#window.scanned !== from) this.#cursor.rewind()
+      else if (!('readTo' in next)) this.#take(next)
+      else {
+        this.#window.scannedTo(next.readTo)
+        // what was found is sent before more is read: the next match may be a million events away
+        if (this.#units.hasReady) return this.#signal.fire()
       }
-      this.#window.scannedTo(next.readTo)
-      // what was found is sent before more is read: the next match may be a million events away
-      if (this.#units.hasReady) return this.#signal.fire()
     }
     // room is made by storing how far it has come
     const { storable } = this.#window
