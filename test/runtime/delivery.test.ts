@@ -50,14 +50,13 @@ describe('an edge with no forwarder anywhere', () => {
       ...atOnce,
     })
     await publishAll(site, stream)
-    const runs = await runCronUntil(site, () => delivered('/hook', count * 3))
+    await runCronUntil(site, () => delivered('/hook', count * 3))
     const invocations = await site.settled()
     expectInOrder(receiver.requests, { count, keys, attempts: 3 })
     for (const { total, refused } of invocations) {
       expect(refused).toBe(0)
       expect(total).toBeLessThanOrEqual(50)
     }
-    console.log(runs, invocations.length, JSON.stringify(invocations.map((i) => i.kind[0] + i.total)))
   }, 120_000)
 })
 

@@ -37,7 +37,7 @@ export interface Units {
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
   troubled(item: Item): Item[]
   /** Units whose rest is to be loaded; until `loaded`, a `reload…` or `waits` that is underway. */
-  takeReloads(ready: (unit: string) => boolean, limit: number): string[]
+  takeReloads(ready: (unit: string) => boolean, limit?: number): string[]
   /** Load the rest of the unit as soon as may be. */
   reloadSoon(unit: string): void
   /** Load the rest of the unit once a flush has written what there is of it. */
@@ -146,7 +146,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.queue = []
       return behind
     },
-    takeReloads(isReady, limit) {
+    takeReloads(isReady, limit = Infinity) {
       const names = [...wanted].filter(isReady).slice(0, limit)
       for (const name of names) {
         setReload(name, 'underway')
