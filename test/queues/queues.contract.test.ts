@@ -312,14 +312,14 @@ describeOnEveryDriver('queues', (given) => {
 
   it('are worked, keys in their order', async () => {
     const { db } = given()
-    const texts = Array.from({ length: 30 }, (_, index) => String(index))
+    const texts = Array.from({ length: 12 }, (_, index) => String(index))
     await send('worked', ...texts.map((text) => message(text, { key: Number(text) % 2 ? 'odd' : null })))
     const seen: string[] = []
     const worker = workQueue(db, 'worked', ({ dataText }) => void seen.push(dataText), {
       ports: createSystemPorts(),
       pollMs: 20,
     })
-    await vi.waitFor(() => expect(seen).toHaveLength(30), 15_000)
+    await vi.waitFor(() => expect(seen).toHaveLength(12), 25_000)
     await worker.stop()
     const odd = seen.filter((text) => Number(text) % 2)
     expect(odd).toEqual(texts.filter((text) => Number(text) % 2))
