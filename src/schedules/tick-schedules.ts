@@ -3,7 +3,8 @@ import { toDate, toNumberOrNull } from '../db/decode.ts'
 import type { Executor } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
-import { releaseLock, renewLock } from '../locks/hold.ts'
+import { releaseLock } from '../locks/hold.ts'
+import { keepLock } from '../locks/keep-lock.ts'
 import type { Lock } from '../locks/lock.ts'
 import { attemptLock } from '../locks/try-acquire.ts'
 import type { Ports } from '../ports.ts'
@@ -16,7 +17,7 @@ import type { CatchUp, ScheduleTarget } from './schedule.ts'
 
 /** The lock of whoever ticks. */
 const leaderLock = 'millrace.schedules'
-/** A page takes one or two seconds on a distant database, well below the leader's time. */
+/** Their data is not read, so a page is small. */
 const pageSize = 100
 /** Below the six connections that an edge worker may have open. */
 const concurrency = 4
@@ -56,7 +57,7 @@ export interface Tick {
  */
 export async function tickSchedules(
   db: Executor,
-  ports: Pick<Ports, 'log'>,
+  ports: Pick<Ports, 'clock' | 'log'>,
   options: TickOptions = {},
 ): Promise<Tick> {
   const { now, at } = await readDue(db)
@@ -65,15 +66,18 @@ export async function tickSchedules(
     return { role: 'idle', fired: 0, failed: 0, nextDueInMs }
   }
   const ttlMs = options.leaderTtlMs ?? 10_000
+  const askedAt = ports.clock.now()
   const attempt = await attemptLock(db, leaderLock, { ttlMs })
   if (!attempt.acquired) {
     return { role: 'standby', fired: 0, failed: 0, nextDueInMs: Math.min(attempt.heldForMs, standbyMs) }
   }
   const counts = { fired: 0, failed: 0 }
-  const leadership = { db, log: ports.log, lock: attempt.lock, ttlMs, asOf: now, counts }
+  const leadership = { db, log: ports.log, lock: attempt.lock, asOf: now, counts }
+  const keeper = keepLock(db, ports, attempt.lock, { ttlMs, askedAt })
   try {
-    await fireAll(leadership, options.signal)
+    await fireAll(leadership, options.signal ? AbortSignal.any([options.signal, keeper.lost]) : keeper.lost)
   } finally {
+    keeper.stop()
     await giveBack(leadership)
   }
   return { role: 'led', ...counts, nextDueInMs: (await nextDueAt(db))?.inMs ?? null }
@@ -83,25 +87,23 @@ interface Leadership {
   db: Executor
   log: Ports['log']
   lock: Lock
-  ttlMs: number
   /** The tick fires what was due then, so that it ends however short the schedules are. */
   asOf: Date
   counts: { fired: number; failed: number }
 }
 
-async function fireAll(led: Leadership, signal: AbortSignal | undefined): Promise<void> {
-  while (!signal?.aborted) {
+async function fireAll(led: Leadership, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     const page = await readPage(led)
     const firing = page.values()
     const lane = async (): Promise<void> => {
       for (const due of firing) {
-        if (signal?.aborted) return
+        if (signal.aborted) return
         await fireOne(led, due)
       }
     }
     throwFirst(await Promise.allSettled(Array.from({ length: concurrency }, lane)))
     if (page.length < pageSize) return
-    if ((await renewLock(led.db, led.lock, { ttlMs: led.ttlMs })) === null) return
   }
 }
 

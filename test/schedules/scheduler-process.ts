@@ -4,7 +4,7 @@
  */
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { tickSchedules } from '../../src/schedules/tick-schedules.ts'
-import { silentLog } from '../../src/system-ports.ts'
+import { silentLog, systemClock } from '../../src/system-ports.ts'
 
 const skewMs = Number(process.env.SKEW_MS)
 const rightNow = Date.now
@@ -13,6 +13,10 @@ Date.now = () => rightNow() + skewMs
 const db = createNodePostgresDb({ url: process.env.DATABASE_URL!, maxConnections: 4 })
 process.stdout.write('ready\n')
 for (;;) {
-  const { nextDueInMs } = await tickSchedules(db, { log: silentLog }, { leaderTtlMs: 200 })
+  const { nextDueInMs } = await tickSchedules(
+    db,
+    { clock: systemClock, log: silentLog },
+    { leaderTtlMs: 1000 },
+  )
   await new Promise((resolve) => setTimeout(resolve, Math.min(nextDueInMs ?? 50, 50)))
 }

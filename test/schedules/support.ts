@@ -4,7 +4,7 @@ import { runQuery } from '../../src/db/run.ts'
 import type { NewSchedule } from '../../src/schedules/schedule.ts'
 import { tickSchedules, type Tick } from '../../src/schedules/tick-schedules.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
-import { silentLog } from '../../src/system-ports.ts'
+import { silentLog, systemClock } from '../../src/system-ports.ts'
 
 /** A schedule into the stream of the given name, hourly unless told otherwise. */
 export function intoStream(name: string, more: Partial<NewSchedule> = {}): NewSchedule {
@@ -13,7 +13,7 @@ export function intoStream(name: string, more: Partial<NewSchedule> = {}): NewSc
 }
 
 export function tick(db: Db): Promise<Tick> {
-  return tickSchedules(db, { log: silentLog })
+  return tickSchedules(db, { clock: systemClock, log: silentLog })
 }
 
 /** What downtime does: the first boundary that has not fired moves so many multiples of `everyMs` back. */

@@ -175,5 +175,6 @@ describeOnEveryDriver('a tick', (given) => {
     expect((await tick(db)).nextDueInMs).toBeLessThanOrEqual(60_000)
     await putSchedule(db, 'many.7', intoStream('many'))
     expect(await getSchedule(db, 'many.7')).toMatchObject({ failures: 0, lastError: null })
-  })
+    // 120 sessions one after the other over HTTP
+  }, 90_000)
 })
