@@ -20,11 +20,14 @@ export function explainError(error: unknown, io: Io): string {
   }
 }
 
+/** What a server that is not there, or just went, looks like: the message has said it. */
+const plainReasons = new Set(['ECONNREFUSED', 'ECONNRESET', 'UND_ERR_SOCKET'])
+
 function unreachable(error: MillraceError, io: Io): string {
   const { url } = findServer(io.env)
   const reason = reasonOf(error.cause)
   const advice = isLoopback(url) ? 'is `npm start` running?' : 'is MILLRACE_URL right?'
-  return `${error.message}${reason === '' || reason === 'ECONNREFUSED' ? '' : ` (${reason})`} — ${advice}`
+  return `${error.message}${reason === '' || plainReasons.has(reason) ? '' : ` (${reason})`} — ${advice}`
 }
 
 /** The system's word for what went wrong (ENOTFOUND), which fetch hides below its own. */

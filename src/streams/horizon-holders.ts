@@ -30,11 +30,19 @@ export interface HorizonHolder {
 export async function listHorizonHolders(on: Executor, stream?: string): Promise<HorizonHolder[]> {
   const rows = await runQuery<HolderRow>(
     on,
-    sql`with held as materialized (
-        select l.classid, l.pid, l.virtualtransaction from pg_catalog.pg_locks l
-        where l.locktype = 'advisory' and l.objsubid = 2 and l.granted
+    sql`with locks as materialized (
+        select l.locktype, l.database, l.classid, l.objsubid, l.pid, l.virtualtransaction, l.transactionid
+        from pg_catalog.pg_locks l where l.locktype in ('advisory', 'transactionid') and l.granted
+      ), held as (
+        select l.classid, l.pid, l.virtualtransaction from locks l
+        where l.locktype = 'advisory' and l.objsubid = 2
           and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
           and l.pid is distinct from pg_backend_pid()
+      ), prepared as (
+        -- without a backend, its lock on its own number is what tells which one it is
+        select l.virtualtransaction, p.gid, p.prepared, p.owner
+        from pg_catalog.pg_prepared_xacts p
+        join locks l on l.locktype = 'transactionid' and l.pid is null and l.transactionid = p.transaction
       )
       select s.name as stream, h.pid, p.gid as prepared,
         round(extract(epoch from clock_timestamp() - coalesce(a.xact_start, p.prepared)) * 1000)::bigint::text as age_ms,
@@ -42,9 +50,7 @@ export async function listHorizonHolders(on: Executor, stream?: string): Promise
       from held h
       join ${on.tables.streams} s on ${qualified(on, 'stream_lock_key')}(s.id)::oid = h.classid
       left join pg_catalog.pg_stat_activity a on a.pid = h.pid
-      -- a prepared transaction shows as no backend, a slash, and its transaction's number
-      left join pg_catalog.pg_prepared_xacts p
-        on h.pid is null and split_part(h.virtualtransaction, '/', 2) = p.transaction::text
+      left join prepared p on h.pid is null and p.virtualtransaction = h.virtualtransaction
       where ${stream === undefined ? sql`true` : sql`s.name = ${stream}::text`}
       order by coalesce(a.xact_start, p.prepared), s.name`,
   )

@@ -29,11 +29,14 @@ interface ListenFlags {
 
 const examples = `
 Examples:
-  $ millrace listen --stream orders                     registers itself, and removes itself at the end
-  $ millrace listen --stream orders --from start        everything there is, then what comes
-  $ millrace listen --secret whsec_…                    verify what somebody else sends to port 9000
+  $ millrace listen --stream orders
+      registers itself as a webhook of the stream, and removes itself at the end
+  $ millrace listen --stream orders --from start
+      everything there is, then what comes
   $ millrace listen --stream orders --answer 500,500,200 --retry-after 2
-                                                        see how failures are tried again
+      see how failures are tried again
+  $ millrace listen --secret whsec_…
+      verify what anybody sends to port 9000
 
 It listens on 127.0.0.1 only. Without a secret, deliveries are shown as unverified.`
 
