@@ -1,3 +1,4 @@
+import { vi } from 'vitest'
 import { createNodePostgresDb } from '../../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../../src/db/port.ts'
 import type { WorkerOptions } from 'miniflare'
@@ -17,34 +18,41 @@ export interface Site {
   invocations(): Promise<MeasuredInvocation[]>
   /** Resolves once every invocation of the first worker has ended, with what each did. */
   settled(): Promise<MeasuredInvocation[]>
+  /** How many statements an invocation sent to the database. */
+  statements(invocation: MeasuredInvocation): number
   close(): Promise<void>
 }
 
-export const rootKey = 'Root-key-0123456789'
+const rootKey = 'Root-key-0123456789'
+export const encryptionKey = 'a passphrase that is long enough'
 
 /** How to start {@link startSite}. */
 export interface SiteOptions {
   bindings?: Record<string, string>
   options?: Partial<WorkerOptions>
+  /** Workers on the same database, by name; requests go to the first. Default `['edge']`. */
+  workers?: readonly string[]
 }
 
 export async function startSite(given: SiteOptions = {}): Promise<Site> {
   const database = await createMigratedDatabase()
   const gateway = await startGateway(database.url)
   const db = createNodePostgresDb({ url: database.url })
-  const workerd = await startWorkerd({
-    entry: 'test/runtime/support/measured-edge.ts',
-    name: 'edge',
-    bindings: {
-      DATABASE_URL: database.url,
-      MILLRACE_NEON_GATEWAY: `${gateway.host}:${gateway.port}`,
-      MILLRACE_ROOT_KEY: rootKey,
-      MILLRACE_ENCRYPTION_KEY: 'a passphrase that is long enough',
-      MILLRACE_ALLOW_INSECURE_TARGETS: '1',
-      ...given.bindings,
-    },
-    ...(given.options === undefined ? {} : { options: given.options }),
-  })
+  const workerd = await startWorkerd(
+    ...(given.workers ?? ['edge']).map((name) => ({
+      entry: 'test/runtime/support/measured-edge.ts',
+      name,
+      bindings: {
+        DATABASE_URL: database.url,
+        MILLRACE_NEON_GATEWAY: `${gateway.host}:${gateway.port}`,
+        MILLRACE_ROOT_KEY: rootKey,
+        MILLRACE_ENCRYPTION_KEY: encryptionKey,
+        MILLRACE_ALLOW_INSECURE_TARGETS: '1',
+        ...given.bindings,
+      },
+      ...(given.options === undefined ? {} : { options: given.options }),
+    })),
+  )
   const invocations = async (): Promise<MeasuredInvocation[]> =>
     (await (await workerd.fetch(new Request('http://edge/measured'))).json()) as MeasuredInvocation[]
   return {
@@ -53,13 +61,16 @@ export async function startSite(given: SiteOptions = {}): Promise<Site> {
     workerd,
     invocations,
     call: (method, path, body) => call(workerd, method, path, body),
-    async settled() {
-      for (;;) {
-        const seen = await invocations()
-        if (seen.every(({ ended }) => ended)) return seen
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
-    },
+    settled: () =>
+      vi.waitFor(
+        async () => {
+          const seen = await invocations()
+          if (!seen.every(({ ended }) => ended)) throw new Error('an invocation goes on and on')
+          return seen
+        },
+        { timeout: 40_000, interval: 50 },
+      ),
+    statements: ({ requests }) => requests[`${gateway.host}:${gateway.port}`] ?? 0,
     async close() {
       await workerd.close()
       await gateway.close()

@@ -37,6 +37,8 @@ export async function startWorkerd(...setups: WorkerSetup[]): Promise<Workerd> {
     // nothing is asked of Cloudflare
     cf: false,
     log: new Log(LogLevel.ERROR),
+    // what the workers log is not what is tested
+    handleStructuredLogs() {},
   })
   const origin = await miniflare.ready
   return {
