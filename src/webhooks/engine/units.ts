@@ -37,7 +37,7 @@ export interface Units {
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
   troubled(item: Item): Item[]
   /** Units whose rest is to be loaded; until `loaded`, a `reload…` or `waits` that is underway. */
-  takeReloads(ready: (unit: string) => boolean, limit: number): string[]
+  takeReloads(ready: (unit: string) => boolean, limit?: number): string[]
   /** Load the rest of the unit as soon as may be. */
   reloadSoon(unit: string): void
   /** Load the rest of the unit once a flush has written what there is of it. */
