@@ -6,6 +6,7 @@ import { consumerRoutes } from './consumers.ts'
 import type { AppOptions } from './context.ts'
 import { errorRoutes } from './errors.ts'
 import { healthRoutes } from './health.ts'
+import { metricsRoutes } from './metrics.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
 import { streamRoutes } from './streams.ts'
@@ -35,6 +36,7 @@ export function createApp(options: AppOptions): Hono {
   app.use(plainHeaders)
   app.use('/v1/*', requireKey(options.rootKey), readablePath)
   healthRoutes(app, options)
+  metricsRoutes(app, options)
   errorRoutes(app)
   streamRoutes(app, options)
   eventRoutes(app, options)

@@ -34,6 +34,8 @@ export interface AppOptions {
   channels?: ChannelPort
   /** Aborts when the host shuts down: long polls and event streams end. */
   shutdown?: AbortSignal
+  /** The Prometheus text of /metrics; absent, this host has none. */
+  metrics?: () => Promise<string>
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }

@@ -3,16 +3,19 @@ import type { Db } from '../db/port.ts'
 import { checkDatabase } from '../http/health.ts'
 import type { AppOptions } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
-import type { Forwarder } from '../wakes/forwarder.ts'
 import { notify } from '../wakes/notify.ts'
+import type { RunningDelivery } from './start-delivery.ts'
 
-/** What a forwarder in the same process gives the HTTP app: wakes, channels and its mode on /readyz. */
+/** What delivery in the same process gives the HTTP app: wakes, channels, its mode, metrics and test events. */
 export function liveParts(
   db: Db,
-  forwarder: Forwarder,
+  running: RunningDelivery,
   ports: Ports,
-): Pick<AppOptions, 'attach' | 'channels' | 'ready' | 'onWebhookChange'> {
+): Pick<AppOptions, 'attach' | 'channels' | 'ready' | 'onWebhookChange' | 'metrics' | 'delivery'> {
+  const { forwarder, metrics, delivery } = running
   return {
+    delivery,
+    metrics: () => metrics.text(),
     attach: createAttach(() => forwarder, { ports }),
     channels: {
       notify: (channel, payload) => notify(db, channel, payload),

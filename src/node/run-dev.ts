@@ -62,7 +62,7 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       sealer,
       targetPolicy: { allowInsecure: settings.allowInsecureTargets },
       shutdown: shutdown.signal,
-      ...liveParts(opened.db, delivery.forwarder, ports),
+      ...liveParts(opened.db, delivery, ports),
     })
     const http = await startHttp(app, { port: settings.port, hostname: '127.0.0.1' })
     stops.push(() => http.stop({ withinMs: stopWithinMs }))
