@@ -3,12 +3,11 @@ import { MillraceError } from './errors/millrace-error.ts'
 import type { Ports } from './ports.ts'
 import type { Codec } from './streams/codec.ts'
 import { createStreamHandle, type EventMap, type StreamHandle } from './streams/stream-handle.ts'
-import type { AttachWake } from './streams/subscribe.ts'
 import { createSystemPorts } from './system-ports.ts'
 import type { Listener, ListenOptions } from './wakes/fan-out.ts'
 import { createForwarder, type Forwarder } from './wakes/forwarder.ts'
 import { notify } from './wakes/notify.ts'
-import { createPacer } from './wakes/poll-timer.ts'
+import { createAttach } from './attach-wake.ts'
 
 /** What {@link createMillrace} takes. */
 export interface MillraceOptions {
@@ -62,18 +61,7 @@ export function createMillrace(options: MillraceOptions): Millrace {
     forwarder.start()
     return forwarder
   }
-  const attach: AttachWake = (streamId) => {
-    const wake = open().subscribeWakes([`s${streamId}`])
-    const pacer = createPacer({ ports, modes: forwarder, pollMinMs, pollMaxMs })
-    return {
-      wait: async (signal) => {
-        const why = await pacer.wait({ wake, signal })
-        return why === 'due' ? 'poll' : why
-      },
-      active: () => pacer.active(),
-      close: () => wake.close(),
-    }
-  }
+  const attach = createAttach(open, { ports, pollMinMs, pollMaxMs })
   return {
     db,
     forwarder,

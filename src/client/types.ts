@@ -197,4 +197,6 @@ export interface Health {
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string
+  /** What keeps the process from delivering: the database belongs to another environment. Absent: nothing. */
+  delivery?: 'foreign_environment'
 }

@@ -2,8 +2,8 @@ import type { Db } from '../db/port.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
 import { getOffset, saveOffset, type ConsumerId } from './consumer-offsets.ts'
-import { ensureStream } from './ensure-stream.ts'
 import type { StoredEvent } from './event.ts'
+import { findStream } from './find-stream.ts'
 import { readEvents } from './read-events.ts'
 
 /** Tells one subscription when to read again. */
@@ -18,8 +18,8 @@ export interface StreamWake {
   close(): void
 }
 
-/** Attaches to the wakes of a stream; from then on none is missed (S6). */
-export type AttachWake = (streamId: number) => StreamWake
+/** Attaches to the wakes of a stream, or, while it does not exist, of all; from then on none is missed (S6). */
+export type AttachWake = (streamId: number | null) => StreamWake
 
 /** Options of {@link subscribe}. */
 export interface SubscribeOptions {
@@ -57,7 +57,7 @@ const retryMinMs = 50
 const retryMaxMs = 2_000
 
 /**
- * Subscribes a consumer to a stream, made if there is none: replays from the saved offset, then follows. It
+ * Subscribes a consumer to a stream, which need not exist yet: replays from the saved offset, then follows. It
  * outlives lost connections (S7) and works without wakes, later (N4). Nothing is read that was not asked for.
  *
  * @throws INVALID_NAME, INVALID_INPUT, OFFSET_AHEAD from the first `next`
@@ -70,6 +70,7 @@ export function subscribe(
   const stop = new AbortController()
   const state: State = {
     ...{ parts, consumer, options, stop, buffer: [], after: null, position: null, wake: null },
+    known: false,
     turn: Promise.resolve(),
   }
   if (options.signal?.aborted) end(state)
@@ -103,6 +104,8 @@ interface State {
   after: number | null
   position: number | null
   wake: StreamWake | null
+  /** The wake is that of the stream itself; before, it is everybody's. */
+  known: boolean
   /** Calls are served one after the other. */
   turn: Promise<unknown>
 }
@@ -154,9 +157,7 @@ async function takeOrRead(state: State): Promise<StoredEvent | undefined> {
 
 async function fill(state: State): Promise<void> {
   const { parts, consumer, options } = state
-  // first attach, then read: what commits in between raises the wake (S6)
-  state.wake ??= parts.attach(await ensureStream(parts.db, consumer.stream))
-  if (state.stop.signal.aborted) return state.wake.close()
+  await attach(state)
   state.after ??= options.after ?? (await getOffset(parts.db, consumer))
   let more = true
   while (more && state.buffer.length === 0 && !state.stop.signal.aborted) {
@@ -166,7 +167,20 @@ async function fill(state: State): Promise<void> {
     state.after = page.next
     more = page.more
   }
-  if (state.buffer.length > 0) state.wake.active()
+  if (state.buffer.length > 0) state.wake?.active()
+}
+
+/** First attach, then read: what commits in between raises the wake (S6). */
+async function attach(state: State): Promise<void> {
+  if (state.known) return
+  const { parts, consumer } = state
+  state.wake ??= parts.attach(null)
+  const streamId = await findStream(parts.db, consumer.stream)
+  if (streamId === null || state.stop.signal.aborted) return
+  const everybodys = state.wake
+  state.wake = parts.attach(streamId)
+  state.known = true
+  everybodys.close()
 }
 
 function bufferSize({ buffer = 100 }: SubscribeOptions): number {
