@@ -52,8 +52,8 @@ describe('the window of a webhook', () => {
             const entry = entries[number % Math.max(1, entries.length)]
             if (what === 'settle' && entry !== undefined) window.settle(entry)
             if (what === 'store') window.stored((stored = window.lowWater()))
-            const open = entries.filter(({ settled }) => !settled)
-            expect(window.lowWater()).toBe(open[0] === undefined ? window.scanned : open[0].offset - 1)
+            const open = entries.find(({ settled }) => !settled)
+            expect(window.lowWater()).toBe(open === undefined ? window.scanned : open.offset - 1)
             expect(window.size).toBe(entries.filter(({ offset }) => offset > stored).length)
           }
         },

@@ -1,4 +1,4 @@
-import { SQL } from 'drizzle-orm'
+import type { SQL } from 'drizzle-orm'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import type { Db } from '../../../src/db/port.ts'
 
