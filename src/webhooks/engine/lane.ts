@@ -266,7 +266,7 @@ export class Lane {
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
       if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0))
-        return this.#services.limiter.onFree(this.#signal.fire)
+        return this.#services.limiter.onFree(this.#host, this.#signal.fire)
       const item = this.#units.next()
       if (item !== undefined) void this.#send(item)
     }
