@@ -85,6 +85,7 @@ describe('trouble stays where it is (W4)', () => {
     world.start({ engine: { maxWindowBytes: 30, spillAfterMs: 100, flushMs: 20 } })
     await world.publish(['slow', ...Array.from({ length: 20 }, (_, n) => `k${n}`)])
     await world.receiver.waitFor(21, 20_000)
+    expect(world.receiver.open()).toBe(1)
   })
 
   it('a transaction that sits on one webhook delays the outcomes of no other', async () => {

@@ -132,11 +132,23 @@ describe('the limiter', () => {
     expect(limiter.tryEnter('b', false)).toBe(false)
     expect(limiter.tryEnter('b', true)).toBe(true)
     let freed = 0
-    limiter.onFree(() => freed++)
+    limiter.onFree('b', () => freed++)
     limiter.leave('b')
     limiter.leave('b')
     expect(freed).toBe(1)
     expect(limiter.tryEnter('c', false)).toBe(true)
+  })
+
+  it('wakes no more than there are places, and everyone when nothing is on its way (W4)', () => {
+    const limiter = createLimiter({ total: 2, perHost: 2 })
+    const woken: string[] = []
+    limiter.tryEnter('a', false)
+    limiter.tryEnter('b', false)
+    for (const name of ['a1', 'a2', 'b1', 'c1']) limiter.onFree(name.slice(0, 1), () => woken.push(name))
+    limiter.leave('a')
+    expect(woken).toEqual(['a1', 'b1'])
+    limiter.leave('b')
+    expect(woken.toSorted()).toEqual(['a1', 'a2', 'b1', 'c1'])
   })
 })
 

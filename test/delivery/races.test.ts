@@ -198,6 +198,18 @@ describe('races at the database', () => {
     expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
   })
 
+  it('a webhook whose holder died is claimed as due once its lease has run out, with no wake (W1)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k'])
+    await claim({ leaseMs: 300 })
+    const { webhooks, nextDueInMs } = await claim({ scope: { kind: 'due' } })
+    expect(webhooks).toEqual([])
+    expect(nextDueInMs).toBeLessThanOrEqual(300)
+    await world.until('select from millrace.webhooks where lease_until <= now()', (rows) => rows.length > 0)
+    const again = await claim({ scope: { kind: 'due' } })
+    expect(again.webhooks.map((webhook) => webhook.id)).toEqual([id])
+  })
+
   it('a database of another environment hands out nothing (W7)', async () => {
     await world.webhook()
     await world.publish(['k'])

@@ -136,5 +136,9 @@ describe('retries', () => {
     await world.publish(['k'])
     await world.receiver.waitFor(2, 20_000)
     await world.until(openWork, isDone)
+    const [{ answer } = { answer: '' }] = await world.sql<{ answer: string }>(
+      'select answer from millrace.attempts where attempt = 1',
+    )
+    expect(answer).toMatch(/^\ufffd+A$/)
   })
 })

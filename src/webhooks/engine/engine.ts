@@ -239,6 +239,8 @@ export class Engine {
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       requestRelease: (atOnce) => this.#requestRelease(atOnce),
+      // with many at work, others may be waiting for their turn
+      lingerMs: () => (this.#lanes.size * 2 > settings.maxLanes ? 0 : settings.lingerMs),
       onError: (error, webhookId) =>
         ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,

@@ -198,7 +198,7 @@ export class Lane {
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
   async #lingers(): Promise<boolean> {
-    const { lingerMs } = this.#services.settings
+    const lingerMs = this.#services.lingerMs()
     if (lingerMs === 0 || this.#phase !== 'working') return false
     return this.#signal.wait(lingerMs)
   }
