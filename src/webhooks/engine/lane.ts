@@ -33,9 +33,8 @@ export class Lane {
   readonly #changes = createChanges()
   readonly #matches: (type: string) => boolean
   readonly #host: string
-  readonly #abort = new AbortController()
-  /** What is being sent, and since when. */
-  readonly #sending = new Map<Item, number>()
+  /** What is being sent, since when, and how to break it off. */
+  readonly #sending = new Map<Item, { since: number; abort: AbortController }>()
   #phase: 'working' | 'stopping' | 'releasing' | 'ended' = 'working'
   readonly #recorded: Recorded
   readonly #cursor: Cursor
@@ -117,13 +116,13 @@ export class Lane {
 
   /** Breaks off what is being sent: its outcome stays open, and it is sent again later. */
   abandon(): void {
-    this.#abort.abort()
+    for (const { abort } of this.#sending.values()) abort.abort()
   }
 
   /** The lease is not, or may no longer be, this worker's: ends at once and writes nothing (W5). */
   lose(): void {
     this.#phase = 'ended'
-    this.#abort.abort()
+    this.abandon()
     this.#signal.fire()
   }
 
@@ -267,7 +266,7 @@ export class Lane {
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
       if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0))
-        return this.#services.limiter.onFree(this.#signal.fire)
+        return this.#services.limiter.onFree(this.#host, this.#signal.fire)
       const item = this.#units.next()
       if (item !== undefined) void this.#send(item)
     }
@@ -277,8 +276,9 @@ export class Lane {
     const { clock, limiter, deliver } = this.#services
     this.#pacing.sent()
     this.#sent = true
-    this.#sending.set(item, clock.now())
-    const result = await deliver(this.webhook, item.event, this.#abort.signal)
+    const abort = new AbortController()
+    this.#sending.set(item, { since: clock.now(), abort })
+    const result = await deliver(this.webhook, item.event, abort.signal)
     this.#sending.delete(item)
     this.#recorded.gaveUp(item)
     limiter.leave(this.#host)
@@ -328,7 +328,7 @@ export class Lane {
     const { spillAfterMs, leaseMs } = this.#services.settings
     if (this.#hasRoom() || this.webhook.ordering === 'stream') return
     const now = this.#services.clock.now()
-    for (const [item, since] of this.#sending) {
+    for (const [item, { since }] of this.#sending) {
       if (item.hasRow || item.entry === null || now - since < spillAfterMs) continue
       // should this worker die, the delivery falls due after the send could have ended
       const delayMs = this.webhook.timeoutMs + leaseMs

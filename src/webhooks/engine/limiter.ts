@@ -10,8 +10,8 @@ export interface Limiter {
    */
   tryEnter(host: string, alone: boolean): boolean
   leave(host: string): void
-  /** Calls back once, when a place may have come free. */
-  onFree(callback: () => void): void
+  /** Calls back once, when a place for the host may have come free. */
+  onFree(host: string, callback: () => void): void
 }
 
 /** What {@link createLimiter} takes. */
@@ -27,8 +27,19 @@ export interface LimiterOptions {
 export function createLimiter(options: LimiterOptions = {}): Limiter {
   const { total = 256, perHost = 128, allowance = unlimited } = options
   const perHostNow = new Map<string, number>()
+  const waiting = new Map<string, Set<() => void>>()
   let now = 0
-  let waiting = new Set<() => void>()
+
+  /** Wakes as many as there are places: a thousand that fight over one would cost a thousand looks each time. */
+  function wake(host: string, places: number): void {
+    const callbacks = waiting.get(host)
+    if (callbacks === undefined) return
+    for (const callback of [...callbacks].slice(0, places)) {
+      callbacks.delete(callback)
+      callback()
+    }
+    if (callbacks.size === 0 && waiting.get(host) === callbacks) waiting.delete(host)
+  }
 
   return {
     tryEnter(host, alone) {
@@ -42,14 +53,20 @@ export function createLimiter(options: LimiterOptions = {}): Limiter {
       return true
     },
     leave(host) {
+      const wasFull = now >= total
       now--
       const here = (perHostNow.get(host) ?? 1) - 1
       if (here === 0) perHostNow.delete(host)
       else perHostNow.set(host, here)
-      const callbacks = waiting
-      waiting = new Set()
-      for (const callback of callbacks) callback()
+      // with nothing on its way nobody else would wake those who wait
+      if (now === 0) for (const name of [...waiting.keys()]) wake(name, Infinity)
+      else wake(host, Math.min(perHost - here, total - now))
+      const other = wasFull ? [...waiting.keys()].find((name) => name !== host) : undefined
+      if (other !== undefined) wake(other, 1)
     },
-    onFree: (callback) => void waiting.add(callback),
+    onFree(host, callback) {
+      const callbacks = waiting.get(host) ?? new Set()
+      waiting.set(host, callbacks.add(callback))
+    },
   }
 }
