@@ -121,33 +121,31 @@ describe('pacing', () => {
 })
 
 describe('the limiter', () => {
-  it('bounds sends in all and per host, but never keeps a webhook from sending at all (W4)', () => {
-    const limiter = createLimiter({ total: 3, perHost: 2 })
-    expect([
-      limiter.tryEnter('a', false),
-      limiter.tryEnter('a', false),
-      limiter.tryEnter('a', false),
-    ]).toEqual([true, true, false])
-    expect(limiter.tryEnter('b', false)).toBe(true)
-    expect(limiter.tryEnter('b', false)).toBe(false)
-    expect(limiter.tryEnter('b', true)).toBe(true)
+  it('bounds sends in all and per host, and lets what hangs no longer count (W4)', async () => {
+    const clock = createDrivenClock()
+    const limiter = createLimiter({ clock, total: 3, perHost: 2 })
+    const first = limiter.tryEnter('a')
+    expect([first, limiter.tryEnter('a')]).not.toContain(null)
+    expect(limiter.tryEnter('a')).toBeNull()
+    expect(limiter.tryEnter('b')).not.toBeNull()
+    expect(limiter.tryEnter('b')).toBeNull()
     let freed = 0
     limiter.onFree('b', () => freed++)
-    limiter.leave('b')
-    limiter.leave('b')
+    await clock.advance(999)
+    expect([freed, limiter.tryEnter('b')]).toEqual([0, null])
+    await clock.advance(1)
     expect(freed).toBe(1)
-    expect(limiter.tryEnter('c', false)).toBe(true)
+    expect(limiter.tryEnter('a')).not.toBeNull()
   })
 
   it('wakes no more than there are places, and everyone when nothing is on its way (W4)', () => {
-    const limiter = createLimiter({ total: 2, perHost: 2 })
+    const limiter = createLimiter({ clock: createDrivenClock(), total: 2, perHost: 2 })
     const woken: string[] = []
-    limiter.tryEnter('a', false)
-    limiter.tryEnter('b', false)
+    const [a, b] = [limiter.tryEnter('a')!, limiter.tryEnter('b')!]
     for (const name of ['a1', 'a2', 'b1', 'c1']) limiter.onFree(name.slice(0, 1), () => woken.push(name))
-    limiter.leave('a')
+    limiter.leave(a)
     expect(woken).toEqual(['a1', 'b1'])
-    limiter.leave('b')
+    limiter.leave(b)
     expect(woken.toSorted()).toEqual(['a1', 'a2', 'b1', 'c1'])
   })
 })

@@ -71,7 +71,12 @@ export class Engine {
     this.#statements = createStatements(db, allowance)
     allowance.onLow(() => this.#windDown())
     this.#reader = createPageReader((stream, after) => this.#statements.readPage(stream, after))
-    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost, allowance })
+    this.#limiter = createLimiter({
+      clock: ports.clock,
+      total: settings.maxSends,
+      perHost: settings.maxSendsPerHost,
+      allowance,
+    })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),

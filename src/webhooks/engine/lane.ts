@@ -10,6 +10,7 @@ import { rowOf, toFlush, type FlyingFlush } from './lane-flush.ts'
 import { errorPauseMs, type LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
+import type { Place } from './limiter.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
@@ -265,14 +266,14 @@ export class Lane {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
-      if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0))
-        return this.#services.limiter.onFree(this.#host, this.#signal.fire)
+      const place = this.#services.limiter.tryEnter(this.#host)
+      if (place === null) return this.#services.limiter.onFree(this.#host, this.#signal.fire)
       const item = this.#units.next()
-      if (item !== undefined) void this.#send(item)
+      if (item !== undefined) void this.#send(item, place)
     }
   }
 
-  async #send(item: Item): Promise<void> {
+  async #send(item: Item, place: Place): Promise<void> {
     const { clock, limiter, deliver } = this.#services
     this.#pacing.sent()
     this.#sent = true
@@ -281,7 +282,7 @@ export class Lane {
     const result = await deliver(this.webhook, item.event, abort.signal)
     this.#sending.delete(item)
     this.#recorded.gaveUp(item)
-    limiter.leave(this.#host)
+    limiter.leave(place)
     if (this.#phase !== 'ended') this.#settle(item, result)
     this.#signal.fire()
   }
