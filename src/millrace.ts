@@ -56,8 +56,11 @@ export function createMillrace(options: MillraceOptions): Millrace {
     listen: options.listen ?? db.capabilities.listen,
   })
   let closing: Promise<void> | undefined
-  const open = (): Forwarder => {
+  const assertOpen = (): void => {
     if (closing !== undefined) throw new MillraceError('STORE_CLOSED', 'the store was closed')
+  }
+  const open = (): Forwarder => {
+    assertOpen()
     forwarder.start()
     return forwarder
   }
@@ -65,7 +68,8 @@ export function createMillrace(options: MillraceOptions): Millrace {
   return {
     db,
     forwarder,
-    stream: (name, { codec } = {}) => createStreamHandle(name, { db, attach, clock: ports.clock, codec }),
+    stream: (name, { codec } = {}) =>
+      createStreamHandle(name, { db, attach, clock: ports.clock, codec, assertOpen }),
     notify: (channel, payload, tx) => notify(db, channel, payload, tx),
     listen: (channel, listening) => open().listen(channel, listening),
     transaction: (work) => db.transaction(work),

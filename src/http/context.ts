@@ -43,8 +43,11 @@ export interface AppOptions {
 /** User channels, as a host has them. */
 export interface ChannelPort {
   notify(channel: string, payload: string): Promise<void>
-  /** Absent where no LISTEN connection is held. */
-  listen?(channel: string, options: { signal: AbortSignal }): AsyncIterable<ChannelValue>
+  /** Absent where no LISTEN connection is held. `ready` resolves once what is sent arrives, or rejects. */
+  listen?(
+    channel: string,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<ChannelValue> & { ready: Promise<void> }
 }
 
 /** What a listener of a channel is told. */

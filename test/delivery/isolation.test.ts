@@ -46,7 +46,8 @@ describe('trouble stays where it is (W4)', () => {
     world.start({ engine: { maxSends: 4, maxSendsPerHost: 4 } })
     await world.publish(Array.from({ length: 100 }, (_, n) => `k${n}`))
     await world.receiver.waitFor((all) => all.filter(({ path }) => path === '/good').length === 100, 20_000)
-    expect(world.receiver.requests.filter(({ path }) => path === '/hangs').length).toBeLessThanOrEqual(4)
+    // what hangs no longer counts against the process, but still against its own webhook
+    expect(world.receiver.requests.filter(({ path }) => path === '/hangs').length).toBeLessThanOrEqual(32)
   })
 
   it('a slow head of a full window is recorded, and what is behind passes it', async () => {
@@ -85,7 +86,7 @@ describe('trouble stays where it is (W4)', () => {
     world.start({ engine: { maxWindowBytes: 30, spillAfterMs: 100, flushMs: 20 } })
     await world.publish(['slow', ...Array.from({ length: 20 }, (_, n) => `k${n}`)])
     await world.receiver.waitFor(21, 20_000)
-    expect(world.receiver.open()).toBe(1)
+    await expect.poll(() => world.receiver.open(), { timeout: 20_000 }).toBe(1)
   })
 
   it('a transaction that sits on one webhook delays the outcomes of no other', async () => {

@@ -4,6 +4,7 @@ import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
 import { publishSuite } from './publish.ts'
 import { readSuite } from './read.ts'
+import { streamSuite } from './streams.ts'
 import { createApi, type HttpTarget } from './target.ts'
 import { webhookSuite } from './webhooks.ts'
 
@@ -27,6 +28,7 @@ export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): 
     publishSuite(api)
     fidelitySuite(api)
     readSuite(api)
+    streamSuite(api)
     consumerSuite(api)
     webhookSuite(api)
   })
