@@ -14,7 +14,7 @@ BEGIN
   WITH gone AS (
     DELETE FROM "millrace"."messages" m
       USING unnest(p_ids, p_leases, p_reasons) WITH ORDINALITY AS g (id, lease, reason, position)
-      WHERE m.id = g.id AND m.queue_id = p_queue_id AND m.state = 'leased' AND m.lease_token = g.lease
+      WHERE m.id = g.id AND m.queue_id = p_queue_id AND m.lease_token = g.lease
       RETURNING m.*, g.reason, g.position
   ), buried AS (
     INSERT INTO "millrace"."dead_letters" (id, queue_id, priority, attempts, max_attempts, lease_ms,

@@ -1,6 +1,9 @@
 -- All of these name the lease with the message (Q1), answer the positions (from 1) of those whose
 -- lease still held, and change nothing about the others. A lease ends when the message is settled, or
 -- when somebody claims or sweeps it after its time; not sooner, so that work done a moment late counts.
+--
+-- None of them names the state: a token is there if and only if it is `leased` (a check sees to it), and
+-- with the state the planner would take the partial index of all that is leased or delayed.
 CREATE FUNCTION "millrace"."ack_messages"(p_queue text, p_ids bigint[], p_leases uuid[]) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
@@ -15,7 +18,7 @@ BEGIN
     WITH done AS (
       DELETE FROM "millrace"."messages" m
         USING unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
-        WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.state = 'leased' AND m.lease_token = g.lease
+        WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.lease_token = g.lease
         RETURNING g.position, m.key
     )
     SELECT array_agg(d.position), array_agg(DISTINCT d.key) FILTER (WHERE d.key IS NOT NULL)
@@ -25,7 +28,7 @@ BEGIN
       UPDATE "millrace"."messages" m
         SET state = 'done', lease_token = NULL, due_at = clock_timestamp() + v_retain_ms * interval '1 ms'
         FROM unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
-        WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.state = 'leased' AND m.lease_token = g.lease
+        WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.lease_token = g.lease
         RETURNING g.position, m.key
     )
     SELECT array_agg(d.position), array_agg(DISTINCT d.key) FILTER (WHERE d.key IS NOT NULL)
@@ -76,7 +79,7 @@ BEGIN
           JOIN "millrace"."messages" c ON c.id = g.id AND c.lease_token = g.lease
           OFFSET 0
       ) w
-      WHERE m.id = w.id AND m.queue_id = v_queue_id AND m.state = 'leased' AND m.lease_token = w.lease
+      WHERE m.id = w.id AND m.queue_id = v_queue_id AND m.lease_token = w.lease
         AND m.attempts < m.max_attempts
       RETURNING w.position, m.key
   )
@@ -107,7 +110,7 @@ BEGIN
     UPDATE "millrace"."messages" m
       SET state = 'ready', due_at = NULL, lease_token = NULL, attempts = m.attempts - 1
       FROM unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
-      WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.state = 'leased' AND m.lease_token = g.lease
+      WHERE m.id = g.id AND m.queue_id = v_queue_id AND m.lease_token = g.lease
       RETURNING g.position, m.key
   )
   SELECT array_agg(g.position), array_agg(DISTINCT g.key) FILTER (WHERE g.key IS NOT NULL)
@@ -138,7 +141,7 @@ BEGIN
   v_free := ARRAY(
     SELECT m.id FROM "millrace"."messages" m
       JOIN unnest(p_ids, p_leases) AS g (id, lease) ON m.id = g.id AND m.lease_token = g.lease
-      WHERE m.queue_id = v_queue_id AND m.state = 'leased'
+      WHERE m.queue_id = v_queue_id
       FOR UPDATE OF m SKIP LOCKED
   );
   UPDATE "millrace"."messages" m
@@ -147,7 +150,7 @@ BEGIN
   SELECT array_agg(g.position) INTO v_positions
     FROM unnest(p_ids, p_leases) WITH ORDINALITY AS g (id, lease, position)
     JOIN "millrace"."messages" m ON m.id = g.id AND m.lease_token = g.lease
-    WHERE m.queue_id = v_queue_id AND m.state = 'leased';
+    WHERE m.queue_id = v_queue_id;
   RETURN coalesce(v_positions, '{}');
 END
 $$;

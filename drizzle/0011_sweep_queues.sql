@@ -9,7 +9,9 @@ CREATE FUNCTION "millrace"."sweep_queues"(
   OUT o_forgotten bigint,
   OUT o_more boolean
 )
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_queue_id integer;
@@ -27,7 +29,7 @@ BEGIN
       PERFORM "millrace"."wake_queue"(v_queue_id);
     END IF;
     DELETE FROM "millrace"."messages" m
-      WHERE m.state = 'done' AND m.id = ANY (ARRAY(
+      WHERE m.id = ANY (ARRAY(
         SELECT f.id FROM "millrace"."messages" f
           WHERE f.queue_id = v_queue_id AND f.state = 'done' AND f.due_at <= v_now
           ORDER BY f.due_at

@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
 import { bigintArray } from '../db/array-literal.ts'
 import { toNumber, toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
@@ -47,13 +47,20 @@ export async function listDeadLetters(
   if (!(limit > 0)) return []
   const on = executorFor(db, options)
   const { queues, deadLetters } = on.tables
-  const { data, headers, ...columns } = getTableColumns(deadLetters)
   const rows = await translated(
     on.drizzle
       .select({
-        ...columns,
-        dataText: sql<string>`${data}::text`,
-        headers: sql<string | null>`${headers}::text`,
+        id: deadLetters.id,
+        type: deadLetters.type,
+        key: deadLetters.key,
+        dataText: sql<string>`${deadLetters.data}::text`,
+        headers: sql<string | null>`${deadLetters.headers}::text`,
+        priority: deadLetters.priority,
+        attempts: deadLetters.attempts,
+        maxAttempts: deadLetters.maxAttempts,
+        sentAt: deadLetters.sentAt,
+        diedAt: deadLetters.diedAt,
+        reason: deadLetters.reason,
       })
       .from(deadLetters)
       .innerJoin(queues, eq(queues.id, deadLetters.queueId))
@@ -61,12 +68,11 @@ export async function listDeadLetters(
       .orderBy(asc(deadLetters.id))
       .limit(Math.floor(limit)),
   )
-  return rows.map(
-    ({ queueId: _, leaseMs: _1, backoffBaseMs: _2, backoffMaxMs: _3, backoffFactor: _4, ...row }) => ({
-      ...row,
-      headers: row.headers === null ? null : (JSON.parse(row.headers) as Record<string, string>),
-    }),
-  )
+  return rows.map((row) => Object.assign(row, { headers: parseHeaders(row.headers) }))
+}
+
+function parseHeaders(text: string | null): Record<string, string> | null {
+  return text === null ? null : (JSON.parse(text) as Record<string, string>)
 }
 
 /** Which dead letters are meant. */

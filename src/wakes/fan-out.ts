@@ -54,7 +54,7 @@ export function createFanOut(onChange: () => void): FanOut {
   const byChannel = new Map<string, Set<Member>>()
   /** Whose `ready` is open. Also a second listener waits: its channel may be on the way out just now. */
   const waiting = new Set<Member>()
-  const everyone = (): Member[] => [...byChannel.values()].flatMap((members) => [...members])
+  const everyone = (): Member[] => Array.from(byChannel.values(), (members) => Array.from(members)).flat()
   const leave = (channel: string, member: Member): void => {
     waiting.delete(member)
     const members = byChannel.get(channel)
@@ -69,7 +69,7 @@ export function createFanOut(onChange: () => void): FanOut {
     onChange()
   }
   const endAll = (members: Iterable<Member>, readyError: unknown, error?: unknown): void => {
-    for (const member of [...members]) {
+    for (const member of Array.from(members)) {
       member.ready.reject(readyError)
       member.mailbox.end(error)
     }

@@ -44,7 +44,7 @@ export function createModeCell(): ModeCell {
     set(next) {
       if (next === mode || mode === 'closed') return
       mode = next
-      for (const listener of [...listeners]) listener(next)
+      for (const listener of Array.from(listeners)) listener(next)
     },
     onMode,
     waitFor: (wanted, options) => waitFor({ current: () => mode, onMode }, wanted, options?.signal),

@@ -74,7 +74,7 @@ export function createWakeRegistry(clock: Clock): WakeRegistry {
       return () => void listeners.delete(listener)
     },
     close() {
-      for (const signal of [...members]) signal.close()
+      for (const signal of Array.from(members)) signal.close()
       listeners.clear()
     },
   }
@@ -100,7 +100,7 @@ function createWakeSignal(clock: Clock, signal: AbortSignal | undefined, onClose
   let closed = false
   const listeners = new Set<() => void>()
   const tell = (): void => {
-    for (const listener of [...listeners]) listener()
+    for (const listener of Array.from(listeners)) listener()
   }
   const owned: OwnedSignal = {
     get closed() {

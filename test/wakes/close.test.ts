@@ -9,9 +9,10 @@ beforeEach(async () => {
 })
 afterEach(() => harness.close())
 
-/** What keeps this process alive: sockets and timers. */
-function resources(): string[] {
-  return process.getActiveResourcesInfo().filter((kind) => /TCPSocket|Timeout|TCPConnect/.test(kind))
+/** How many sockets, or timers, keep this process alive. */
+function alive(kind: 'sockets' | 'timers'): number {
+  const pattern = kind === 'sockets' ? /TCPSocket|TCPConnect/ : /Timeout/
+  return process.getActiveResourcesInfo().filter((name) => pattern.test(name)).length
 }
 
 describe('the close of a forwarder', () => {
@@ -19,7 +20,7 @@ describe('the close of a forwarder', () => {
     const clock = createDrivenClock()
     const forwarder = harness.forwarder({ ports: { ...harness.ports, clock }, heartbeatMs: 1000 })
     await harness.outside.query('select 1')
-    const before = resources()
+    const before = { sockets: alive('sockets'), timers: alive('timers') }
     const aborter = new AbortController()
     const listener = forwarder.listen('c', { signal: aborter.signal })
     const wake = forwarder.subscribeWakes('all', { signal: aborter.signal })
@@ -40,16 +41,19 @@ describe('the close of a forwarder', () => {
     expect(clock.pending()).toBe(0)
     await eventually(async () => expect(await harness.sessions()).toBe(0))
     await eventually(() => expect(harness.proxy.connections()).toBe(0))
-    await eventually(() => expect(resources().length).toBeLessThanOrEqual(before.length))
+    await eventually(() => expect(alive('sockets')).toBeLessThanOrEqual(before.sockets))
+    expect(alive('timers')).toBeLessThanOrEqual(before.timers)
   })
 
   it('gives up a connect in flight, and waits for its end', async () => {
     harness.proxy.blackhole()
-    const before = resources()
+    const before = alive('sockets')
     let inFlight = 0
+    let told: AbortSignal | undefined
     const forwarder = harness.forwarder({
       connect: async (signal) => {
         inFlight += 1
+        told = signal
         try {
           return await harness.connect(signal)
         } finally {
@@ -60,11 +64,16 @@ describe('the close of a forwarder', () => {
     forwarder.start()
     await harness.proxy.waitForAccepted(1)
     expect(inFlight).toBe(1)
-    await soon(forwarder.close(), 'the close')
+    const closed = forwarder.close()
+    expect(inFlight).toBe(1)
+    await soon(
+      eventually(() => expect(told?.aborted).toBe(true)),
+      'the abort',
+    )
+    await soon(closed, 'the close')
     expect(inFlight).toBe(0)
     // what is left is the proxy's end, which has not heard of it
-    const ours = (): number => resources().length - harness.proxy.connections()
-    await eventually(() => expect(ours()).toBeLessThanOrEqual(before.length))
+    await eventually(() => expect(alive('sockets') - harness.proxy.connections()).toBeLessThanOrEqual(before))
   })
 
   it('closes a connection that comes although its attempt was given up', async () => {
@@ -103,6 +112,7 @@ describe('the close of a forwarder', () => {
     await soon(forwarder.waitFor('listening'), 'listening')
     harness.proxy.blackhole()
     await soon(forwarder.close(), 'the close')
+    expect(forwarder.mode).toBe('closed')
   })
 
   it('is the last word: closing again waits for the same, everything else is refused', async () => {

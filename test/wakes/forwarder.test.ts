@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { createHarness, eventually, notification, soon, take, type Harness } from './support/harness.ts'
 
 let harness: Harness
@@ -89,8 +90,7 @@ describe('a forwarder', () => {
     let early: unknown
     const forwarder = harness.forwarder({
       connect: async (signal) => {
-        const { connectPg } = await import('./support/pg-direct.ts')
-        const connection = await connectPg(harness.url, signal)
+        const connection = await harness.connect(signal)
         early = await soon(connection.query('select 1 as one'), 'the early query')
         return connection
       },
@@ -113,6 +113,18 @@ describe('the channels of the connection', () => {
     await eventually(async () => expect(await standing()).toEqual(['c', 'millrace.wake']))
     await second!.return!()
     await eventually(async () => expect(await standing()).toEqual(['millrace.wake']))
+
+    const again = forwarder.listen('d')
+    await soon(again.ready, 'ready')
+    await send('d', 'again')
+    expect(await take(again, 1)).toEqual([notification('d', 'again')])
+    expect(harness.scripts).toEqual([
+      'LISTEN "millrace.wake"',
+      'LISTEN "c"; LISTEN "d"',
+      'UNLISTEN "d"',
+      'UNLISTEN "c"',
+      'LISTEN "d"',
+    ])
   })
 
   it('end up as wanted, however fast listeners come and go', async () => {
@@ -132,12 +144,12 @@ describe('the channels of the connection', () => {
   })
 
   it('end with the reason when the database refuses one, and leave the others alone', async () => {
-    const name = `latin_${Date.now()}`
+    const name = `${inject('databasePrefix')}latin`
     await harness.outside.query(`create database ${name} template template0 encoding 'LATIN1' locale 'C'`)
-    const { connectPg } = await import('./support/pg-direct.ts')
     const url = new URL(harness.url)
     url.pathname = `/${name}`
-    const forwarder = harness.forwarder({ connect: (signal) => connectPg(url.href, signal) })
+    const db = createNodePostgresDb({ url: url.href })
+    const forwarder = harness.forwarder({ connect: (signal) => db.connectDirect({ signal }) })
     try {
       const good = forwarder.listen('grüße')
       const bad = forwarder.listen('日本')
@@ -151,6 +163,7 @@ describe('the channels of the connection', () => {
       expect(forwarder.mode).toBe('listening')
     } finally {
       await forwarder.close()
+      await db.close()
       await harness.outside.query(`drop database ${name} with (force)`)
     }
   })

@@ -16,38 +16,38 @@ afterAll(() => harness.close())
 
 describe('notify', () => {
   it('N1: is delivered with the commit of its transaction, and not before', async () => {
-    await harness.executor.drizzle.transaction(async (tx) => {
-      await notify(harness.executor, 'c', 'in the transaction', { tx })
+    await harness.db.drizzle.transaction(async (tx) => {
+      await notify(harness.db, 'c', 'in the transaction', { tx })
       // sent later, committed earlier
-      await notify(harness.executor, 'c', 'outside')
+      await notify(harness.db, 'c', 'outside')
       expect(await take(listener, 1)).toEqual([notification('c', 'outside')])
     })
     expect(await take(listener, 1)).toEqual([notification('c', 'in the transaction')])
   })
 
   it('N1: is not delivered when the transaction or its savepoint rolls back', async () => {
-    const rolledBack = harness.executor.drizzle.transaction(async (tx) => {
-      await notify(harness.executor, 'c', 'never', { tx })
+    const rolledBack = harness.db.drizzle.transaction(async (tx) => {
+      await notify(harness.db, 'c', 'never', { tx })
       throw new Error('rolled back')
     })
     await expect(rolledBack).rejects.toThrow('rolled back')
-    await harness.executor.drizzle.transaction(async (tx) => {
-      await notify(harness.executor, 'c', 'kept', { tx })
+    await harness.db.drizzle.transaction(async (tx) => {
+      await notify(harness.db, 'c', 'kept', { tx })
       const savepoint = tx.transaction(async (inner) => {
-        await notify(harness.executor, 'c', 'never either', { tx: inner })
+        await notify(harness.db, 'c', 'never either', { tx: inner })
         throw new Error('back to the savepoint')
       })
       await expect(savepoint).rejects.toThrow('back to the savepoint')
     })
-    await notify(harness.executor, 'c', 'end')
+    await notify(harness.db, 'c', 'end')
     expect(await take(listener, 2)).toEqual([notification('c', 'kept'), notification('c', 'end')])
   })
 
   it('comes after what its transaction wrote: who is told can read it', async () => {
     await harness.outside.query('create table public.written (n int)')
-    await harness.executor.drizzle.transaction(async (tx) => {
+    await harness.db.drizzle.transaction(async (tx) => {
       await tx.execute('insert into public.written values (1)')
-      await notify(harness.executor, 'c', 'written', { tx })
+      await notify(harness.db, 'c', 'written', { tx })
       expect(((await tx.execute('select n from public.written')) as { rows?: unknown }).rows).toEqual([
         { n: 1 },
       ])
@@ -58,13 +58,13 @@ describe('notify', () => {
 
   it('carries 7999 bytes, counted as UTF-8, and an empty text', async () => {
     for (const payload of ['x'.repeat(maxPayloadBytes), `x${'€'.repeat(2666)}`, '', `'; "\n\\`]) {
-      await notify(harness.executor, 'c', payload)
+      await notify(harness.db, 'c', payload)
       expect(await take(listener, 1)).toEqual([notification('c', payload)])
     }
   })
 
   it('refuses one byte more before the round trip, where the database would refuse it too', async () => {
-    const unreachable = { ...harness.executor, drizzle: undefined as never }
+    const unreachable = { ...harness.db, drizzle: undefined as never }
     for (const payload of ['x'.repeat(8000), `xx${'€'.repeat(2666)}`, 'x'.repeat(10_000_000)]) {
       await expect(notify(unreachable, 'c', payload)).rejects.toMatchObject({
         code: 'PAYLOAD_TOO_LARGE',
@@ -76,7 +76,7 @@ describe('notify', () => {
   })
 
   it('refuses what is no text of Postgres, and names it cannot send to', async () => {
-    const unreachable = { ...harness.executor, drizzle: undefined as never }
+    const unreachable = { ...harness.db, drizzle: undefined as never }
     for (const payload of ['a\0b', '\udc00']) {
       await expect(notify(unreachable, 'c', payload)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
     }

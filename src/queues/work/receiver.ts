@@ -72,7 +72,7 @@ export function createReceiver(db: Db, queue: string, options: ReceiverOptions):
     async stop() {
       inside.stopping.abort()
       inside.interrupt()
-      for (const waiter of [...inside.waiters]) waiter(undefined)
+      for (const waiter of inside.waiters) waiter(undefined)
       await running
       return inside.buffer.splice(0)
     },

@@ -4,7 +4,7 @@ import type { AttemptRow, DeliveryRow } from './flush-outcomes.ts'
 export interface Changes {
   /** How a delivery shall be; a later word on the same one replaces an earlier. */
   put(row: DeliveryRow): void
-  /** The head of a unit is gone: its successor moves up. */
+  /** The unit may be without a head: whatever is first in it becomes one. */
   promote(unit: string): void
   /** The unit has a head again after all. */
   keepHead(unit: string): void
@@ -14,10 +14,10 @@ export interface Changes {
   disable(reason: string): void
   /** Whether a unit has rows that are not yet in the database. */
   hasRowsOf(unit: string): boolean
+  /** Whether a unit has rows, not yet in the database, that say more than that they wait. */
+  hasOutcomesOf(unit: string): boolean
   /** Whether a delivery has a change that is not yet in the database. */
   has(offset: number): boolean
-  /** Whether a unit's next head is not yet written. */
-  promotes(unit: string): boolean
   /** Rows that wait to be written. */
   readonly size: number
   /** There is something that is worth a statement of its own. */
@@ -26,7 +26,7 @@ export interface Changes {
   /** The flush failed: what was taken goes back, below anything newer. */
   giveBack(taken: TakenChanges): void
   /** The flush stands. */
-  written(taken: TakenChanges): void
+  written(): void
 }
 
 /** What one flush carries. */
@@ -47,8 +47,11 @@ export function createChanges(): Changes {
   let pending = empty()
   let flying: TakenChanges | null = null
 
-  const hasRow = (changes: TakenChanges | null, unit: string): boolean =>
-    changes !== null && [...changes.rows.values()].some((row) => row.unit === unit)
+  function some(unit: string, test: (row: DeliveryRow) => boolean): boolean {
+    for (const row of pending.rows.values()) if (row.unit === unit && test(row)) return true
+    for (const row of flying?.rows.values() ?? []) if (row.unit === unit && test(row)) return true
+    return false
+  }
 
   return {
     put: (row) => void pending.rows.set(row.offset, row),
@@ -61,9 +64,9 @@ export function createChanges(): Changes {
     failed: () => void (pending.failed = true),
     log: (line) => void pending.log.push(line),
     disable: (reason) => void (pending.disable ??= reason),
-    hasRowsOf: (unit) => hasRow(pending, unit) || hasRow(flying, unit),
+    hasRowsOf: (unit) => some(unit, () => true),
+    hasOutcomesOf: (unit) => some(unit, (row) => row.state !== 'blocked'),
     has: (offset) => pending.rows.has(offset) || flying?.rows.has(offset) === true,
-    promotes: (unit) => pending.promote.has(unit) || flying?.promote.has(unit) === true,
     get size() {
       return pending.rows.size
     },
@@ -82,9 +85,8 @@ export function createChanges(): Changes {
     },
     giveBack(taken) {
       flying = null
-      for (const [offset, row] of pending.rows) taken.rows.set(offset, row)
       pending = {
-        rows: taken.rows,
+        rows: new Map([...taken.rows, ...pending.rows]),
         promote: new Set([...taken.promote, ...pending.promote]),
         log: [...taken.log, ...pending.log],
         succeeded: taken.succeeded || pending.succeeded,

@@ -3,6 +3,7 @@ import { bigintArray, textArray } from '../../db/array-literal.ts'
 import { toNumberOrNull } from '../../db/decode.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
+import { webhookJson } from './webhook-json.ts'
 
 /** Which webhooks a claim looks at; those with a due retry are always among them. */
 export type ClaimScope =
@@ -39,6 +40,8 @@ export interface ClaimedWebhook {
   rateLimit: number | null
   headers: Record<string, string>
   offset: number
+  /** The stream's last event as the claim saw it; null: it did not look. Above the horizon nobody reads yet. */
+  head: number | null
   saturated: boolean
   /** Milliseconds until its earliest retry is due, 0 and less: now; null: it has none. */
   dueInMs: number | null
@@ -59,6 +62,9 @@ export interface Claim {
   /** The environment the database belongs to. */
   environment: string | null
 }
+
+/** What others were just working on, or changing, is looked at again so much later. */
+const missedMs = 1_000
 
 /**
  * Leases active webhooks that have work and that nobody else holds, quiet ones before busy ones. One
@@ -86,32 +92,45 @@ function claimStatement(db: Db, request: ClaimRequest): SQL {
   const { webhooks, streams, installation } = db.tables
   return sql`
     with heads as materialized (${streamHeads(db, request.scope)}),
-    candidate as (
-      select w.id from ${webhooks} w left join heads h on h.id = w.stream_id
+    free as materialized (
+      select w.id, w.lease_fence, w.lease_token, h.head from ${webhooks} w left join heads h on h.id = w.stream_id
       where w.state = 'active'
         and (w.lease_until is null or w.lease_until <= now())
-        and (w.due_at <= now() or (not w.saturated and h.head > w."offset"))
+        and (w.due_at <= now() or ((not w.saturated or w.due_at is null) and h.head > w."offset"))
         and ${inScope(request.scope)}
         and exists (
           select 1 from ${installation} i where i.environment is not distinct from ${request.environment}::text)
       order by w.lease_fence, w.id
       limit ${request.limit}
-      for update of w skip locked
-    ), leased as (
+    ), candidate as (${unchanged(db)}), leased as (
       update ${webhooks} w
       set lease_token = ${request.token}::uuid,
           lease_until = clock_timestamp() + ${request.leaseMs}::integer * interval '1 millisecond',
           lease_fence = w.lease_fence + 1
       from candidate c where w.id = c.id
-      returning w.*
+      returning w.*, c.head
     )
     select
       (select coalesce(json_agg(${webhookJson(db)}), '[]') from leased l join ${streams} s on s.id = l.stream_id)::text
         as webhooks,
-      ${nextDueInMs(db)} as next_due_in_ms,
+      least(${nextDueInMs(db)}, case when (select count(*) from free) > (select count(*) from leased)
+        then ${missedMs}::bigint end)::text as next_due_in_ms,
       i.id::text as installation_id,
       i.environment
     from ${installation} i`
+}
+
+/**
+ * Locks the free ones, but for those that another worker has had since this statement began: what the
+ * statement knows of their deliveries is older than what that worker did, and would break their order (W3).
+ */
+function unchanged(db: Db): SQL {
+  return sql`
+    select w.id, f.head from free f
+    join ${db.tables.webhooks} w on w.id = f.id and w.lease_fence = f.lease_fence
+      and w.lease_token is not distinct from f.lease_token
+    where w.state = 'active' and (w.lease_until is null or w.lease_until <= now())
+    for update of w skip locked`
 }
 
 function streamHeads(db: Db, scope: ClaimScope): SQL {
@@ -141,32 +160,10 @@ function inScope(scope: ClaimScope): SQL {
   }
 }
 
-function webhookJson(db: Db): SQL {
-  const { webhookSecrets, deliveries } = db.tables
-  return sql`json_build_object(
-    'id', l.id, 'streamId', l.stream_id, 'stream', s.name, 'url', l.url, 'types', l.types,
-    'ordering', l.ordering, 'format', l.format, 'maxAttempts', l.max_attempts, 'scheduleMs', l.schedule_ms,
-    'jitterPercent', l.jitter_percent, 'timeoutMs', l.timeout_ms, 'rateLimit', l.rate_limit,
-    'headers', coalesce(l.headers, '{}'), 'offset', l."offset", 'saturated', l.saturated,
-    'dueInMs', ceil(extract(epoch from l.due_at - now()) * 1000),
-    'secrets', (
-      select coalesce(json_agg(json_build_object('id', k.id, 'sealed', k.sealed)
-        order by k.expires_at desc nulls first, k.created_at desc), '[]')
-      from ${webhookSecrets} k
-      where k.webhook_id = l.id and (k.expires_at is null or k.expires_at > now())),
-    'units', (
-      select coalesce(json_agg(distinct d.unit), '[]') from ${deliveries} d
-      where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null),
-    'loose', (
-      select count(*) from (
-        select 1 from ${deliveries} d
-        where d.webhook_id = l.id and d.state = 'retrying' and d.unit is null limit 1000) t))`
-}
-
 function nextDueInMs(db: Db): SQL {
   const { webhooks } = db.tables
   return sql`(
-    select ceil(extract(epoch from min(t.at) - clock_timestamp()) * 1000)::bigint::text from (
+    select ceil(extract(epoch from min(t.at) - clock_timestamp()) * 1000)::bigint from (
       select min(w.due_at) as at from ${webhooks} w where w.state = 'active' and w.due_at > now()
       union all
       select min(w.lease_until) from ${webhooks} w

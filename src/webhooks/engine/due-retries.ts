@@ -10,6 +10,7 @@ export interface DueRetries {
   gaveUp(offset: number): void
   /** Milliseconds until a load makes sense, 0: now; Infinity: not before something happens. */
   loadInMs(now: number): number
+  /** From here on, only what `due` says counts: the load shows what it said before. */
   beginLoad(now: number): void
   endLoad(): void
   /** Nothing has happened to the delivery since the load began, so what it shows is true. */
@@ -38,6 +39,7 @@ export function createDueRetries(firstAt: number | null): DueRetries {
     },
     beginLoad(now) {
       loadedAt = now
+      dueAt = Infinity
       touched = new Set(inHand)
     },
     endLoad: () => void (touched = null),

@@ -1,18 +1,19 @@
 import type { Db } from '../../db/port.ts'
-import type { Ports } from '../../ports.ts'
+import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
-import { maxPageEvents, readEvents } from '../../streams/read-events.ts'
 import type { Outcome } from '../outcome.ts'
+import { cleanLine } from '../answer-text.ts'
 import type { SendResult } from '../sender.ts'
-import { claimWebhooks, type Claim, type ClaimedWebhook, type ClaimScope } from './claim-webhooks.ts'
+import { unlimited, type Allowance } from './allowance.ts'
+import type { Claim, ClaimedWebhook, ClaimScope } from './claim-webhooks.ts'
 import type { EngineSettings } from './engine-settings.ts'
 import { createFlusher, type Flusher } from './flusher.ts'
-import { flushOutcomes } from './flush-outcomes.ts'
 import type { LaneServices } from './lane-services.ts'
 import { Lane } from './lane.ts'
 import { createLimiter } from './limiter.ts'
-import { loadDueDeliveries, loadUnit } from './load-deliveries.ts'
+import type { LoadedDelivery } from './load-deliveries.ts'
 import { createPageReader, type PageReader } from './page-reader.ts'
+import { createStatements, type Statements } from './statements.ts'
 
 /** Makes attempts and judges them; see attempt.ts for the real one. */
 export interface Delivery {
@@ -31,6 +32,8 @@ export interface EngineOptions {
   settings: EngineSettings
   /** The environment this process was started for (W7); null: none. */
   environment: string | null
+  /** How many statements and sends the platform lets it make; it stops clean before the last. Default: any number. */
+  allowance?: Allowance
 }
 
 /** What a claim brought. */
@@ -54,24 +57,25 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #lanes = new Map<string, Lane>()
   readonly #running = new Set<Promise<void>>()
+  readonly #statements: Statements
   readonly #reader: PageReader
   readonly #flusher: Flusher
   readonly #limiter
   readonly #streams = new Map<number, string>()
-  #laneEnded: (streamId: number) => void = () => {}
+  #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const { db, ports, settings } = options
-    this.#reader = createPageReader((stream, after) =>
-      readEvents(db, stream, { after, limit: maxPageEvents }),
-    )
-    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost })
+    const { db, ports, settings, allowance = unlimited } = options
+    this.#statements = createStatements(db, allowance)
+    allowance.onLow(() => this.#windDown())
+    this.#reader = createPageReader((stream, after) => this.#statements.readPage(stream, after))
+    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost, allowance })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),
-      flush: (lanes) => flushOutcomes(db, lanes, settings.leaseMs),
+      flush: (lanes) => this.#statements.flush(lanes, settings.leaseMs),
       onError: (error) =>
         ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
       leaseMs: settings.leaseMs,
@@ -86,8 +90,11 @@ export class Engine {
   /**
    * Called whenever a webhook is done with for now. What was published while its lease was being given
    * back may have been claimed by nobody, so who drives the engine claims the stream once more.
+   *
+   * @param callback told whether anything was done; if not, what there is lies above the horizon, held
+   *   back by a publisher whose end, if it is a rollback, wakes nobody: to be looked at after a pause
    */
-  onLaneEnd(callback: (streamId: number) => void): void {
+  onLaneEnd(callback: (streamId: number, progressed: boolean) => void): void {
     this.#laneEnded = callback
   }
 
@@ -104,21 +111,25 @@ export class Engine {
     for (const streamId of this.#streams.keys()) this.wake(streamId)
   }
 
-  /** A webhook was changed: its lane asks the database how it stands. */
-  recheck(webhookId: string): void {
-    this.#lanes.get(webhookId)?.recheck()
+  /** A webhook was changed: its lane, if it has one, asks the database how it stands. */
+  recheck(webhookId: string): boolean {
+    const lane = this.#lanes.get(webhookId)
+    if (lane === undefined) return false
+    lane.recheck()
     this.#flusher.request(0)
+    return true
   }
 
   /** Claims what the scope holds and room allows, and begins to work on it. One statement, and one more with due retries. */
   async claim(scope: ClaimScope): Promise<ClaimReport> {
-    const { db, ports, settings, environment } = this.#options
+    const { ports, settings, environment } = this.#options
     const limit = settings.maxLanes - this.#lanes.size
     if (limit <= 0 || this.#stopping)
       return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
     const token = crypto.randomUUID()
     const leasedAt = ports.clock.now()
-    const claim = await claimWebhooks(db, { scope, token, leaseMs: settings.leaseMs, limit, environment })
+    const { leaseMs } = settings
+    const claim = await this.#statements.claim({ scope, token, leaseMs, limit, environment })
     await this.#begin(claim, token, leasedAt)
     return {
       started: claim.webhooks.length,
@@ -134,21 +145,32 @@ export class Engine {
    */
   async stop(options: { withinMs: number }): Promise<void> {
     const { clock } = this.#options.ports
-    this.#stopping = true
-    for (const lane of this.#lanes.values()) lane.stop()
+    this.#windDown()
     this.#flusher.request(0)
     const abandon = clock.setTimeout(() => {
       for (const lane of this.#lanes.values()) lane.abandon()
       this.#flusher.request(0)
     }, options.withinMs)
+    let giveUp: TimerHandle | undefined
     // without a database the leases run out by themselves
-    const giveUp = clock.setTimeout(() => {
-      for (const lane of this.#lanes.values()) lane.lose()
-    }, options.withinMs + stopGraceMs)
-    await Promise.all(this.#running)
-    clock.clearTimeout(abandon)
-    clock.clearTimeout(giveUp)
+    const grace = new Promise<void>((resolve) => {
+      giveUp = clock.setTimeout(() => {
+        for (const lane of this.#lanes.values()) lane.lose()
+        resolve()
+      }, options.withinMs + stopGraceMs)
+    })
+    await Promise.race([this.#allEnded(), grace])
+    for (const timer of [abandon, giveUp]) if (timer !== undefined) clock.clearTimeout(timer)
     this.#flusher.close()
+  }
+
+  #windDown(): void {
+    this.#stopping = true
+    for (const lane of this.#lanes.values()) lane.stop()
+  }
+
+  async #allEnded(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running)
   }
 
   async #begin(claim: Claim, token: string, leasedAt: number): Promise<void> {
@@ -156,22 +178,36 @@ export class Engine {
     const services = this.#services(this.#options.delivery(claim.installationId))
     const due = claim.webhooks.filter(({ dueInMs }) => dueInMs !== null && dueInMs <= 0).map(({ id }) => id)
     const loaded = due.length === 0 ? [] : await this.#loadDue(due)
+    this.#lookAgain(claim.webhooks)
     for (const webhook of claim.webhooks) {
+      // the database has just handed its lease to another: this one
+      this.#lanes.get(webhook.id)?.lose()
       const lane = new Lane(webhook, token, leasedAt, services)
-      this.#streams.set(webhook.streamId, webhook.stream)
       this.#lanes.set(webhook.id, lane)
+      if (this.#stopping) lane.stop()
       const mine = loaded.filter(({ webhookId }) => webhookId === webhook.id)
       const run: Promise<void> = lane.run(mine).then(() => this.#ended(lane, run))
       this.#running.add(run)
+      if (this.#stopping) lane.stop()
     }
     // from here on leases are renewed
     this.#flusher.request(this.#options.settings.leaseMs / 4)
   }
 
+  /** What the claim saw of a stream may be newer than the pages in memory, also where no wakes arrive. */
+  #lookAgain(webhooks: readonly ClaimedWebhook[]): void {
+    const streams = new Set<string>()
+    for (const { streamId, stream, head, offset } of webhooks) {
+      this.#streams.set(streamId, stream)
+      if (head !== null && head > offset) streams.add(stream)
+    }
+    for (const stream of streams) this.#reader.wake(stream)
+  }
+
   /** Should it fail, each lane loads its own. */
-  async #loadDue(ids: readonly string[]): ReturnType<typeof loadDueDeliveries> {
+  async #loadDue(ids: readonly string[]): Promise<LoadedDelivery[]> {
     try {
-      return await loadDueDeliveries(this.#options.db, ids)
+      return await this.#statements.loadDue(ids)
     } catch (error) {
       this.#options.ports.log.warn({ err: error }, 'due retries could not be loaded, trying again')
       return []
@@ -181,20 +217,28 @@ export class Engine {
   #ended(lane: Lane, run: Promise<void>): void {
     this.#running.delete(run)
     if (this.#lanes.get(lane.webhook.id) === lane) this.#lanes.delete(lane.webhook.id)
-    this.#laneEnded(lane.webhook.streamId)
+    this.#laneEnded(lane.webhook.streamId, lane.progressed)
+  }
+
+  /** A drain gives leases back at once, but several with one statement while others are still at work. */
+  #requestRelease(atOnce: boolean): void {
+    const { lingerMs, flushMs } = this.#options.settings
+    const last = [...this.#lanes.values()].every((lane) => lane.isDone())
+    this.#flusher.request(atOnce || (last && lingerMs === 0) ? 0 : flushMs)
   }
 
   #services(delivery: Delivery): LaneServices {
-    const { db, ports, settings } = this.#options
+    const { ports, settings } = this.#options
     return {
       clock: ports.clock,
       reader: this.#reader,
       limiter: this.#limiter,
-      loadDue: (ids) => loadDueDeliveries(db, ids),
-      loadUnit: (webhookId, unit) => loadUnit(db, webhookId, unit),
-      deliver: (webhook, event, signal) => delivery.attempt(webhook, event, signal),
+      loadDue: (ids) => this.#statements.loadDue(ids),
+      loadUnits: (webhookId, units) => this.#statements.loadUnits(webhookId, units),
+      deliver: (webhook, event, signal) => attemptSafely(delivery, webhook, event, signal),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
+      requestRelease: (atOnce) => this.#requestRelease(atOnce),
       onError: (error, webhookId) =>
         ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,
@@ -204,3 +248,15 @@ export class Engine {
 
 /** Time to write the last outcomes in, after the deadline. */
 const stopGraceMs = 2_000
+
+/** An attempt that breaks in itself is a failed one: it must not end the process, nor stay open for ever. */
+async function attemptSafely(
+  delivery: Delivery,
+  ...[webhook, event, signal]: Parameters<Delivery['attempt']>
+): Promise<SendResult> {
+  try {
+    return await delivery.attempt(webhook, event, signal)
+  } catch (error) {
+    return { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+  }
+}

@@ -54,21 +54,29 @@ export interface FlushedLane {
   dueInMs: number | null
 }
 
+/** What became of a flush. */
+export interface Flushed {
+  /** The webhooks whose lease still held: theirs is written. */
+  held: FlushedLane[]
+  /** Webhooks that someone else is changing at this moment: nothing of theirs is written yet, flush it again. */
+  busy: string[]
+}
+
 /** A webhook on which every attempt has failed for so long is disabled: 5 days. */
 const failingLimit = sql.raw(`interval '5 days'`)
 
 /**
  * Writes the outcomes of many webhooks in one statement: offsets, deliveries in trouble, attempt log,
  * leases. Each webhook's part is guarded by its lease token, so that a worker that lost its lease
- * changes nothing (W5). Returns the webhooks whose lease still held; the others lost it.
+ * changes nothing (W5): whoever is neither `held` nor `busy` lost it. It waits for no row lock, so that
+ * a transaction that sits on one webhook delays no other (W4).
  */
-export async function flushOutcomes(
-  db: Db,
-  lanes: readonly LaneFlush[],
-  leaseMs: number,
-): Promise<FlushedLane[]> {
-  const [row] = await runQuery<{ flushed: string }>(db, flushStatement(db, lanes, leaseMs))
-  return JSON.parse(row?.flushed ?? '[]') as FlushedLane[]
+export async function flushOutcomes(db: Db, lanes: readonly LaneFlush[], leaseMs: number): Promise<Flushed> {
+  const [row] = await runQuery<{ held: string; busy: string }>(db, flushStatement(db, lanes, leaseMs))
+  return {
+    held: JSON.parse(row?.held ?? '[]') as FlushedLane[],
+    busy: JSON.parse(row?.busy ?? '[]') as string[],
+  }
 }
 
 function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): SQL {
@@ -80,7 +88,7 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
         succeeded boolean, failed boolean, disable text)
     ), held as materialized (
       select w.id from ${webhooks} w join lane l on l.id = w.id and l.token = w.lease_token
-      order by w.id for update of w
+      order by w.id for update of w skip locked
     ), wanted as materialized (
       select r.* from json_to_recordset(${rowJson(lanes)}::text::json) as r (
         id text, "offset" bigint, unit text, state text, attempts integer, delay bigint,
@@ -91,10 +99,13 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ${promoteHeads(db)},
     ${logAttempts(db, lanes)},
     ${updateWebhooks(db, leaseMs)}
-    select coalesce(json_agg(json_build_object(
-      'webhookId', f.id, 'state', f.state, 'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000)
-    )), '[]')::text as flushed
-    from flushed f`
+    select
+      (select coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state,
+        'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
+        as held,
+      (select coalesce(json_agg(w.id), '[]') from ${webhooks} w
+        join lane l on l.id = w.id and l.token = w.lease_token
+        where w.id not in (select h.id from held h))::text as busy`
 }
 
 /**
@@ -139,19 +150,26 @@ function writeDeliveries(db: Db): SQL {
     )`
 }
 
+/** Which heads stand in the table already is told apart first: a sub-select on the update could not be rechecked. */
 function promoteHeads(db: Db): SQL {
-  return sql`promoted as (
-      update ${db.tables.deliveries} d
-      set state = 'retrying', due_at = clock_timestamp(), updated_at = clock_timestamp()
-      from head h
-      where d.webhook_id = h.id and d."offset" = h."offset" and d.state = 'blocked'
+  const { deliveries } = db.tables
+  return sql`promotion as materialized (
+      select d.webhook_id, d."offset" from ${deliveries} d
+      join head h on h.id = d.webhook_id and h."offset" = d."offset"
+      where d.state = 'blocked'
         and not exists (select 1 from changed r where r.id = d.webhook_id and r."offset" = d."offset")
-      returning d.webhook_id
+    ), promoted as (
+      update ${deliveries} d
+      set state = 'retrying', due_at = clock_timestamp(), updated_at = clock_timestamp()
+      from promotion p
+      where d.webhook_id = p.webhook_id and d."offset" = p."offset"
     )`
 }
 
 function logAttempts(db: Db, lanes: readonly LaneFlush[]): SQL {
-  const log = lanes.flatMap((lane) => lane.log.map((line) => ({ id: lane.webhookId, ...line })))
+  const log = lanes.flatMap((lane) =>
+    lane.log.map((line) => ({ id: lane.webhookId, ...line, ...cleanTexts(line) })),
+  )
   return sql`logged as (
       insert into ${db.tables.attempts} (
         webhook_id, "offset", attempt, at, duration_ms, outcome, status, error, answer)
@@ -179,9 +197,10 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
               and not exists (select 1 from changed r where r.id = d.webhook_id and r."offset" = d."offset")),
           (select min(clock_timestamp() + r.delay * interval '1 millisecond') from changed r
             where r.id = w.id and r.state = 'retrying'),
-          (select clock_timestamp() where w.id in (select p.webhook_id from promoted p))),
+          (select clock_timestamp() where w.id in (select p.webhook_id from promotion p))),
         failing_since = case
-          when l.succeeded and not l.failed then null
+          -- whoever enables it again gives it its five days anew
+          when ${disabled()} or (l.succeeded and not l.failed) then null
           when l.succeeded then clock_timestamp()
           when l.failed then coalesce(w.failing_since, clock_timestamp())
           else w.failing_since end,
@@ -203,7 +222,7 @@ function disabled(): SQL {
 function laneJson(lanes: readonly LaneFlush[]): string {
   return JSON.stringify(
     lanes.map(({ webhookId, token, offset, release, saturated, succeeded, failed, disable }) => {
-      return { id: webhookId, token, offset, release, saturated, succeeded, failed, disable }
+      return { id: webhookId, token, offset, release, saturated, succeeded, failed, disable: clean(disable) }
     }),
   )
 }
@@ -211,7 +230,21 @@ function laneJson(lanes: readonly LaneFlush[]): string {
 function rowJson(lanes: readonly LaneFlush[]): string {
   return JSON.stringify(
     lanes.flatMap((lane) =>
-      lane.rows.map(({ delayMs, ...row }) => ({ id: lane.webhookId, delay: Math.round(delayMs), ...row })),
+      lane.rows.map(({ delayMs, ...row }) => ({
+        id: lane.webhookId,
+        delay: Math.round(delayMs),
+        ...row,
+        ...cleanTexts(row),
+      })),
     ),
   )
+}
+
+function cleanTexts({ error, answer }: Pick<DeliveryRow, 'error' | 'answer'>) {
+  return { error: clean(error), answer: clean(answer) }
+}
+
+/** Postgres refuses NUL and half surrogate pairs, and one refusal would hold up the flush of all (W4). */
+function clean(text: string | null): string | null {
+  return text === null ? null : text.toWellFormed().replaceAll('\0', '')
 }

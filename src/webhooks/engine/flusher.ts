@@ -1,5 +1,5 @@
 import type { Clock, TimerHandle } from '../../ports.ts'
-import type { FlushedLane, LaneFlush } from './flush-outcomes.ts'
+import type { Flushed, LaneFlush } from './flush-outcomes.ts'
 import type { FlyingFlush } from './lane-flush.ts'
 import type { Lane } from './lane.ts'
 
@@ -16,15 +16,15 @@ export interface FlusherOptions {
   clock: Clock
   lanes: () => Iterable<Lane>
   /** Runs the statement; see flush-outcomes.ts. */
-  flush(lanes: LaneFlush[]): Promise<FlushedLane[]>
+  flush(lanes: LaneFlush[]): Promise<Flushed>
   onError(error: unknown): void
   leaseMs: number
 }
 
 /** After a failed flush it is tried again so much later. */
 const retryMs = 500
-/** A statement carries so many lanes at most; the rest goes with the next. */
-const maxLanesPerFlush = 1000
+/** So many characters of answers and messages make a statement full: Neon's HTTP endpoint takes 10 MB. */
+const fullFlush = 2_000_000
 
 export function createFlusher(options: FlusherOptions): Flusher {
   const { clock } = options
@@ -65,31 +65,51 @@ export function createFlusher(options: FlusherOptions): Flusher {
 }
 
 /** Returns in how many milliseconds to flush again, if need be. */
-async function flushOnce({ clock, lanes, flush, onError, leaseMs }: FlusherOptions): Promise<number | null> {
-  const flying = new Map<string, { lane: Lane; part: FlyingFlush }>()
-  let open = 0
-  for (const lane of lanes()) {
-    if (lane.isOverdue()) lane.lose()
-    const part = flying.size < maxLanesPerFlush ? lane.takeFlush(lane.needsRenewal()) : null
-    if (part !== null) flying.set(lane.webhook.id, { lane, part })
-    open++
-  }
+async function flushOnce(options: FlusherOptions): Promise<number | null> {
+  const { clock, flush, onError, leaseMs } = options
+  const { flying, open, full } = takeParts(options.lanes())
   // lanes that have nothing to write still need their leases renewed in time
-  const next = open === 0 ? null : leaseMs / 4
+  const next = full ? 0 : open === 0 ? null : leaseMs / 4
   if (flying.size === 0) return next
   const sentAt = clock.now()
   try {
-    const held = await flush([...flying.values()].map(({ part }) => part.flush))
+    const { held, busy } = await flush([...flying.values()].map(({ part }) => part.flush))
     for (const answer of held) {
       const { lane, part } = flying.get(answer.webhookId)!
       flying.delete(answer.webhookId)
       lane.flushed(part, answer, sentAt)
     }
+    for (const id of busy) {
+      const { lane, part } = flying.get(id)!
+      flying.delete(id)
+      lane.flushFailed(part.taken)
+    }
     for (const { lane } of flying.values()) lane.lose()
-    return next
+    return busy.length > 0 ? Math.min(retryMs, next ?? retryMs) : next
   } catch (error) {
     onError(error)
     for (const { lane, part } of flying.values()) lane.flushFailed(part.taken)
     return retryMs
   }
+}
+
+/** What the lanes have to write, as much as one statement carries; the others wait for the next. */
+function takeParts(lanes: Iterable<Lane>) {
+  const flying = new Map<string, { lane: Lane; part: FlyingFlush }>()
+  let open = 0
+  let size = 0
+  for (const lane of lanes) {
+    open++
+    if (lane.isOverdue()) lane.lose()
+    const part = size < fullFlush ? lane.takeFlush(lane.needsRenewal()) : null
+    if (part === null) continue
+    flying.set(lane.webhook.id, { lane, part })
+    size += sizeOf(part.flush)
+  }
+  return { flying, open, full: size >= fullFlush }
+}
+
+function sizeOf({ rows, log }: LaneFlush): number {
+  const texts = [...rows, ...log]
+  return texts.reduce((sum, { error, answer }) => sum + (error?.length ?? 0) + (answer?.length ?? 0) + 100, 0)
 }

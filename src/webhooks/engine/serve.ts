@@ -1,4 +1,4 @@
-import type { Ports } from '../../ports.ts'
+import type { Clock, Ports } from '../../ports.ts'
 import type { ClaimScope } from './claim-webhooks.ts'
 import type { ClaimReport, Engine } from './engine.ts'
 
@@ -25,50 +25,45 @@ export interface ServeOptions {
 
 /** After a failed claim the next one waits so long. */
 const errorPauseMs = 1_000
+/** What lies above the horizon is looked at again so much later: a publisher that rolls back wakes nobody. */
+const heldBackMs = 1_000
 
 /**
  * Drives an engine until the feed ends: claims at the start, on wakes (only the streams concerned), when
  * something falls due and, where no wakes arrive, on polls. Idle, it makes no statement at all. Does not
  * stop the engine.
  */
-export async function serveDeliveries({ engine, feed, ports, onClaim }: ServeOptions): Promise<void> {
-  const wanted = createWanted()
+export async function serveDeliveries(options: ServeOptions): Promise<void> {
+  const { engine, feed, ports, onClaim } = options
+  const wanted = createWanted(ports.clock)
   wanted.everything()
   const offWake = feed.onWake((subject) => {
-    if (subject === 'all') {
-      engine.wakeAll()
-      wanted.everything()
-    } else if (subject.startsWith('s')) {
-      const streamId = Number(subject.slice(1))
-      engine.wake(streamId)
-      wanted.stream(streamId)
-    } else if (subject.startsWith('w')) {
-      engine.recheck(subject.slice(1))
-      return
-    }
+    if (noteWake(subject, engine, wanted)) feed.poke()
+  })
+  engine.onLaneEnd((streamId, progressed) => {
+    wanted.laneEnded(streamId, progressed)
     feed.poke()
   })
-  engine.onLaneEnd((streamId) => {
-    wanted.stream(streamId)
-    feed.poke()
-  })
-  let dueAt: number | undefined
+  let dueAt = Infinity
   let told = false
   for (;;) {
     const scope = wanted.take()
     if (scope !== null) {
       const report = await claimOrLog(engine, scope, ports)
+      const now = ports.clock.now()
       if (report === null) {
         wanted.everything()
-        dueAt = ports.clock.now() + errorPauseMs
+        dueAt = now + errorPauseMs
       } else {
         onClaim?.(report)
-        dueAt = report.nextDueInMs === null ? undefined : ports.clock.now() + Math.max(report.nextDueInMs, 0)
+        if (report.full) wanted.everythingOnceFree()
+        dueAt = report.nextDueInMs === null ? Infinity : now + Math.max(report.nextDueInMs, 0)
         if (report.started > 0) feed.active()
         told = tellForeign(report, told, ports)
       }
     }
-    const why = await feed.wait(dueAt)
+    const nextAt = Math.min(dueAt, wanted.heldUntil)
+    const why = await feed.wait(nextAt === Infinity ? undefined : nextAt)
     if (why === 'aborted') break
     if (why === 'poll') {
       engine.wakeAll()
@@ -77,6 +72,22 @@ export async function serveDeliveries({ engine, feed, ports, onClaim }: ServeOpt
     if (why === 'due') wanted.due()
   }
   offWake()
+}
+
+/** Returns whether there is something to claim. */
+function noteWake(subject: string, engine: Engine, wanted: Wanted): boolean {
+  const id = subject.slice(1)
+  if (subject === 'all') {
+    engine.wakeAll()
+    wanted.everything()
+  } else if (subject.startsWith('s')) {
+    engine.wake(Number(id))
+    wanted.stream(Number(id))
+  } else if (subject.startsWith('w') && !engine.recheck(id)) {
+    // it may just have been resumed
+    wanted.webhook(id)
+  } else return false
+  return true
 }
 
 async function claimOrLog(
@@ -103,26 +114,57 @@ function tellForeign(report: ClaimReport, told: boolean, { log }: Pick<Ports, 'l
   return foreign !== null
 }
 
+type Wanted = ReturnType<typeof createWanted>
+
 /** What the next claim shall look at, gathered while the last one ran. */
-function createWanted() {
+function createWanted(clock: Clock) {
   let all = false
+  let allOnceFree = false
   let due = false
   let streams = new Set<number>()
+  let webhooks = new Set<string>()
+  let heldBack = new Set<number>()
+  let heldUntil = Infinity
+
+  function scope(): ClaimScope | null {
+    if (all || (webhooks.size > 0 && (streams.size > 0 || due))) return { kind: 'all' }
+    if (webhooks.size > 0) return { kind: 'webhooks', ids: [...webhooks] }
+    if (streams.size > 0) return { kind: 'streams', streamIds: [...streams] }
+    return due ? { kind: 'due' } : null
+  }
+
+  function releaseHeldBack(): void {
+    if (clock.now() < heldUntil) return
+    for (const id of heldBack) streams.add(id)
+    heldBack = new Set()
+    heldUntil = Infinity
+  }
+
   return {
     everything: () => void (all = true),
+    /** No more could be taken: there may be more of everything, once there is room. */
+    everythingOnceFree: () => void (allOnceFree = true),
     due: () => void (due = true),
     stream: (id: number) => void streams.add(id),
+    webhook: (id: string) => void webhooks.add(id),
+    laneEnded(streamId: number, progressed: boolean) {
+      if (allOnceFree) all = true
+      allOnceFree = false
+      if (progressed) return void streams.add(streamId)
+      heldBack.add(streamId)
+      heldUntil = Math.min(heldUntil, clock.now() + heldBackMs)
+    },
+    get heldUntil() {
+      return heldUntil
+    },
     take(): ClaimScope | null {
-      if (!all && !due && streams.size === 0) return null
-      const scope: ClaimScope = all
-        ? { kind: 'all' }
-        : streams.size > 0
-          ? { kind: 'streams', streamIds: [...streams] }
-          : { kind: 'due' }
+      releaseHeldBack()
+      const taken = scope()
       all = false
       due = false
       streams = new Set()
-      return scope
+      webhooks = new Set()
+      return taken
     },
   }
 }

@@ -20,8 +20,10 @@ interface Unit {
   active: boolean
   /** Something of it is in `deliveries`: what comes later has to go there too. */
   troubled: boolean
-  /** Its head is gone: after the next flush the rest is loaded. */
-  reload: 'no' | 'wanted' | 'underway'
+  /** Its head is gone: the rest is to be loaded, at once or when the next flush stands. */
+  reload: 'no' | 'wanted' | 'after-flush' | 'underway'
+  /** Something came in trouble while the rest was being loaded, which may not show it. */
+  grew: boolean
 }
 
 /** The ordering of one webhook's events: which may be sent now, which wait, and for what (W3, W4). */
@@ -34,14 +36,21 @@ export interface Units {
   left(item: Item): void
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
   troubled(item: Item): Item[]
-  /** Units whose rest is to be loaded; until `loaded`, `reloadLater` or `waits` that is underway. */
-  takeReloads(ready: (unit: string) => boolean): string[]
-  reloadLater(unit: string): void
+  /** Units whose rest is to be loaded; until `loaded`, a `reload…` or `waits` that is underway. */
+  takeReloads(ready: (unit: string) => boolean, limit?: number): string[]
+  /** Load the rest of the unit as soon as may be. */
+  reloadSoon(unit: string): void
+  /** Load the rest of the unit once a flush has written what there is of it. */
+  reloadAfterFlush(unit: string): void
+  /** A flush stands. */
+  flushed(): void
+  /** The unit's head is gone, and what comes next is not known: who adds to it sees to a new head. */
+  isHeadless(unit: string): boolean
   /** The head of the unit waits for a later time: nothing of it is in hand. */
   waits(unit: string): void
   /** Nothing of the unit is queued, being sent or waiting to be loaded. */
   isAtRest(unit: string): boolean
-  /** What stands in a unit in trouble; nothing: the trouble is over. */
+  /** What stands in a unit in trouble; nothing, and nothing was added meanwhile: the trouble is over. */
   loaded(unit: string, items: readonly Item[]): void
   /** Forgets what was accepted and not yet sent. */
   clear(): void
@@ -60,8 +69,10 @@ export function unitOf(ordering: 'stream' | 'key' | 'none', event: StoredEvent):
 /** @param inTrouble the units that have rows in `deliveries` at the start */
 export function createUnits(inTrouble: readonly string[]): Units {
   const units = new Map<string, Unit>()
+  const wanted = new Set<string>()
+  const afterFlush = new Set<string>()
   let ready: Item[] = []
-  for (const name of inTrouble) units.set(name, { queue: [], active: false, troubled: true, reload: 'no' })
+  for (const name of inTrouble) units.set(name, createUnit(true))
 
   function schedule(unit: Unit): void {
     const item = unit.active ? undefined : unit.queue.shift()
@@ -70,33 +81,64 @@ export function createUnits(inTrouble: readonly string[]): Units {
     ready.push(item)
   }
 
+  function setReload(name: string, reload: Unit['reload']): void {
+    const unit = units.get(name)
+    if (unit === undefined) return
+    unit.reload = reload
+    wanted.delete(name)
+    afterFlush.delete(name)
+    if (reload === 'wanted') wanted.add(name)
+    if (reload === 'after-flush') afterFlush.add(name)
+  }
+
+  function end(name: string): void {
+    setReload(name, 'no')
+    units.delete(name)
+  }
+
+  function takeInto(unit: Unit, item: Item): 'accepted' | 'blocked' {
+    if (unit.troubled) {
+      unit.grew = true
+      return 'blocked'
+    }
+    unit.queue.push(item)
+    schedule(unit)
+    return 'accepted'
+  }
+
+  function loaded(name: string, items: readonly Item[]): void {
+    if (items.length === 0) return units.get(name)?.grew === true ? setReload(name, 'wanted') : end(name)
+    const unit = units.get(name) ?? createUnit(true)
+    units.set(name, unit)
+    setReload(name, 'no')
+    unit.troubled = true
+    unit.queue = [...items]
+    schedule(unit)
+  }
+
+  function left(name: string): void {
+    const unit = units.get(name)
+    if (unit === undefined) return
+    unit.active = false
+    if (unit.queue.length > 0) schedule(unit)
+    else if (unit.troubled) setReload(name, 'wanted')
+    else end(name)
+  }
+
   return {
     place(item) {
       if (item.unit === null) {
         ready.push(item)
         return 'accepted'
       }
-      let unit = units.get(item.unit)
-      if (unit === undefined)
-        units.set(item.unit, (unit = { queue: [], active: false, troubled: false, reload: 'no' }))
-      if (unit.troubled) return 'blocked'
-      unit.queue.push(item)
-      schedule(unit)
-      return 'accepted'
+      const unit = units.get(item.unit) ?? createUnit(false)
+      units.set(item.unit, unit)
+      return takeInto(unit, item)
     },
     next: () => ready.shift(),
-    left(item) {
-      if (item.unit === null) return
-      const unit = units.get(item.unit)
-      if (unit === undefined) return
-      unit.active = false
-      if (unit.queue.length > 0) schedule(unit)
-      else if (unit.troubled) unit.reload = 'wanted'
-      else units.delete(item.unit)
-    },
+    left: ({ unit }) => void (unit === null || left(unit)),
     troubled(item) {
-      if (item.unit === null) return []
-      const unit = units.get(item.unit)
+      const unit = item.unit === null ? undefined : units.get(item.unit)
       if (unit === undefined) return []
       unit.active = false
       unit.troubled = true
@@ -104,52 +146,39 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.queue = []
       return behind
     },
-    takeReloads(isReady) {
-      const names = [...units]
-        .filter(([name, unit]) => unit.reload === 'wanted' && isReady(name))
-        .map(([name]) => name)
-      for (const name of names) units.get(name)!.reload = 'underway'
+    takeReloads(isReady, limit = Infinity) {
+      const names = [...wanted].filter(isReady).slice(0, limit)
+      for (const name of names) {
+        setReload(name, 'underway')
+        units.get(name)!.grew = false
+      }
       return names
     },
-    reloadLater(name) {
-      const unit = units.get(name)
-      if (unit !== undefined) unit.reload = 'wanted'
+    reloadSoon: (name) => setReload(name, 'wanted'),
+    reloadAfterFlush: (name) => setReload(name, 'after-flush'),
+    flushed() {
+      for (const name of [...afterFlush]) setReload(name, 'wanted')
     },
-    waits(name) {
-      const unit = units.get(name)
-      if (unit !== undefined) unit.reload = 'no'
-    },
+    isHeadless: (name) => (units.get(name)?.reload ?? 'no') !== 'no',
+    waits: (name) => setReload(name, 'no'),
     isAtRest(name) {
       const unit = units.get(name)
       return unit === undefined || (!unit.active && unit.reload === 'no' && unit.queue.length === 0)
     },
-    loaded(name, items) {
-      const unit = units.get(name)
-      if (items.length === 0) {
-        units.delete(name)
-        return
-      }
-      const held = unit ?? { queue: [], active: false, troubled: true, reload: 'no' as const }
-      held.troubled = true
-      held.reload = 'no'
-      held.queue = [...items]
-      units.set(name, held)
-      schedule(held)
-    },
+    loaded,
     clear() {
       ready = []
       for (const [name, unit] of units) {
         unit.queue = []
         unit.active = false
-        if (!unit.troubled) units.delete(name)
+        if (!unit.troubled) end(name)
       }
     },
     get hasReady() {
       return ready.length > 0
     },
     get reloadsWanted() {
-      for (const unit of units.values()) if (unit.reload === 'wanted') return true
-      return false
+      return wanted.size + afterFlush.size > 0
     },
     get troubledCount() {
       let count = 0
@@ -157,4 +186,8 @@ export function createUnits(inTrouble: readonly string[]): Units {
       return count
     },
   }
+}
+
+function createUnit(troubled: boolean): Unit {
+  return { queue: [], active: false, troubled, reload: 'no', grew: false }
 }

@@ -12,30 +12,41 @@ export interface Window {
   settle(entry: WindowEntry): void
   /** Everything up to here was looked at. */
   scannedTo(offset: number): void
+  /** The database has the offset: what lies up to it is never sent again. */
+  stored(offset: number): void
   /** Forget what was taken after an offset, and read it again later. */
   rewind(offset: number): void
   /** Up to here everything is settled: what may be stored as the offset. */
   lowWater(): number
   readonly scanned: number
-  /** Entries that hold the low-water mark back, or stand behind one that does. */
+  /** Events above the stored offset: what would be sent again if this process died now. */
   readonly size: number
+  /** Settled ones above the stored offset, which storing the low-water mark takes away. */
+  readonly storable: number
+  /** Size of those that hold the low-water mark back, or stand behind one that does. */
   readonly bytes: number
 }
 
 /** @param offset the stored offset to begin from */
 export function createWindow(offset: number): Window {
   let entries: WindowEntry[] = []
+  /** The first that is not stored; what is before it is left over until the next compaction. */
+  let first = 0
+  /** The first that is not settled. */
   let head = 0
   let scanned = offset
   let bytes = 0
 
-  function dropSettled(): void {
+  function passSettled(): void {
     while (head < entries.length && entries[head]!.settled) bytes -= entries[head++]!.bytes
-    // compact now and then, not on every event
-    if (head > 1024 || head === entries.length) {
-      entries = entries.slice(head)
-      head = 0
-    }
+  }
+
+  /** Now and then, not on every event. */
+  function compact(): void {
+    if (first <= 1024 && first < entries.length) return
+    entries = entries.slice(first)
+    head -= first
+    first = 0
   }
 
   return {
@@ -48,22 +59,30 @@ export function createWindow(offset: number): Window {
     },
     settle(entry) {
       entry.settled = true
-      dropSettled()
+      passSettled()
     },
     scannedTo: (at) => void (scanned = Math.max(scanned, at)),
+    stored(at) {
+      while (first < head && entries[first]!.offset <= at) first++
+      compact()
+    },
     rewind(at) {
-      entries = entries.slice(head).filter((entry) => entry.offset <= at)
+      entries = entries.slice(first).filter((entry) => entry.offset <= at)
+      first = 0
       head = 0
       bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
       scanned = at
-      dropSettled()
+      passSettled()
     },
     lowWater: () => (head < entries.length ? entries[head]!.offset - 1 : scanned),
     get scanned() {
       return scanned
     },
     get size() {
-      return entries.length - head
+      return entries.length - first
+    },
+    get storable() {
+      return head - first
     },
     get bytes() {
       return bytes

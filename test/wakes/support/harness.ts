@@ -1,8 +1,7 @@
-import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { vi } from 'vitest'
-import type { DirectConnection, Executor } from '../../../src/db/port.ts'
-import { defineTables } from '../../../src/schema/tables.ts'
+import { createNodePostgresDb } from '../../../src/db/drivers/node-postgres.ts'
+import type { Db, DirectConnection } from '../../../src/db/port.ts'
 import { createSystemPorts } from '../../../src/system-ports.ts'
 import type { Listener } from '../../../src/wakes/fan-out.ts'
 import { createForwarder, type Forwarder, type ForwarderOptions } from '../../../src/wakes/forwarder.ts'
@@ -10,7 +9,6 @@ import type { ListenValue } from '../../../src/wakes/mailbox.ts'
 import type { Connect } from '../../../src/wakes/open-connection.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
-import { connectPg } from './pg-direct.ts'
 
 /** A database, a proxy before it, and forwarders through the proxy. */
 export interface Harness {
@@ -22,10 +20,12 @@ export interface Harness {
   connect: Connect
   /** The real clock, real chance, and no log. */
   ports: ReturnType<typeof createSystemPorts>
-  /** For `notify`. */
-  executor: Executor
+  /** The database as the rooms see it, past the proxy. */
+  db: Db
   /** The dedicated sessions that forwarders have made, oldest first. */
   connections: DirectConnection[]
+  /** The LISTENs and UNLISTENs they were given. */
+  scripts: string[]
   forwarder(options?: Partial<ForwarderOptions>): Forwarder
   /** Ends the forwarder's session on the server; resolves with how many there were. */
   terminate(): Promise<number>
@@ -41,12 +41,21 @@ export async function createHarness(): Promise<Harness> {
   const outside = new pg.Pool({ connectionString: database.url, application_name: 'outside' })
   outside.on('error', () => {})
   const ports = createSystemPorts()
+  const scripts: string[] = []
   const connections: DirectConnection[] = []
   const forwarders: Forwarder[] = []
+  const db = createNodePostgresDb({ url: database.url })
+  const proxied = createNodePostgresDb({ url: proxy.through(database.url), applicationName: 'forwarder' })
   const connect: Connect = async (signal) => {
-    const connection = await connectPg(proxy.through(database.url), signal)
+    const connection = await proxied.connectDirect({ signal })
     connections.push(connection)
-    return connection
+    return {
+      ...connection,
+      execute(script) {
+        scripts.push(script)
+        return connection.execute(script)
+      },
+    }
   }
   const count = async (sql: string): Promise<number> => Number((await outside.query(sql)).rows[0].n)
   return {
@@ -55,8 +64,9 @@ export async function createHarness(): Promise<Harness> {
     outside,
     connect,
     ports,
-    executor: { drizzle: drizzle(outside), tables: defineTables(), schema: 'millrace' },
+    db,
     connections,
+    scripts,
     forwarder(options = {}) {
       const forwarder = createForwarder({
         connect,
@@ -75,7 +85,7 @@ export async function createHarness(): Promise<Harness> {
         where application_name = 'forwarder' and datname = pg_catalog.current_database()`),
     async close() {
       await Promise.all(forwarders.map((forwarder) => forwarder.close()))
-      await outside.end()
+      await Promise.all([db.close(), proxied.close(), outside.end()])
       await proxy.close()
       await database.drop()
     },

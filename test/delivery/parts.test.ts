@@ -1,0 +1,235 @@
+import { describe, expect, it } from 'vitest'
+import { createAlarm } from '../../src/webhooks/engine/alarm.ts'
+import { createChanges } from '../../src/webhooks/engine/changes.ts'
+import { createDueRetries } from '../../src/webhooks/engine/due-retries.ts'
+import type { DeliveryRow } from '../../src/webhooks/engine/flush-outcomes.ts'
+import { createLease } from '../../src/webhooks/engine/lease.ts'
+import { createLimiter } from '../../src/webhooks/engine/limiter.ts'
+import { createPacing } from '../../src/webhooks/engine/pacing.ts'
+import { createPageReader } from '../../src/webhooks/engine/page-reader.ts'
+import { createSignal } from '../../src/webhooks/engine/signal.ts'
+import type { EventPage } from '../../src/streams/read-events.ts'
+import { createDrivenClock } from '../support/clock.ts'
+
+function row(offset: number, state: DeliveryRow['state'], unit: string | null = 'u'): DeliveryRow {
+  return { offset, unit, state, attempts: 1, delayMs: 0, status: null, error: null, answer: null }
+}
+
+describe('changes', () => {
+  it('go back below anything newer when a flush fails', () => {
+    const changes = createChanges()
+    changes.put(row(1, 'retrying'))
+    changes.put(row(2, 'blocked'))
+    changes.failed()
+    const taken = changes.take()
+    changes.put(row(1, 'gone'))
+    changes.succeeded()
+    changes.promote('u')
+    changes.giveBack(taken)
+    const again = changes.take()
+    expect([...again.rows.values()].map(({ offset, state }) => `${offset} ${state}`)).toEqual([
+      '1 gone',
+      '2 blocked',
+    ])
+    expect([again.succeeded, again.failed, [...again.promote]]).toEqual([true, false, ['u']])
+  })
+
+  it('tell rows that only wait from outcomes, also while they are on their way', () => {
+    const changes = createChanges()
+    changes.put(row(2, 'blocked'))
+    expect([changes.hasRowsOf('u'), changes.hasOutcomesOf('u')]).toEqual([true, false])
+    changes.put(row(1, 'gone'))
+    changes.take()
+    expect([changes.hasOutcomesOf('u'), changes.has(1), changes.dirty]).toEqual([true, true, false])
+    changes.written()
+    expect([changes.hasRowsOf('u'), changes.has(1)]).toEqual([false, false])
+  })
+
+  it('remember a failure only when no success came after it', () => {
+    const changes = createChanges()
+    changes.failed()
+    changes.succeeded()
+    expect(changes.take()).toMatchObject({ succeeded: true, failed: false })
+    changes.succeeded()
+    changes.failed()
+    expect(changes.take()).toMatchObject({ succeeded: true, failed: true })
+  })
+})
+
+describe('due retries', () => {
+  it('are loaded when the first falls due, and not while a load runs', () => {
+    const retries = createDueRetries(1_000)
+    expect(retries.loadInMs(400)).toBe(600)
+    retries.beginLoad(1_000)
+    expect(retries.loadInMs(1_001)).toBe(Infinity)
+    retries.endLoad()
+    expect(retries.loadInMs(1_002)).toBe(Infinity)
+  })
+
+  it('keep what a flush says while a load is underway', () => {
+    const retries = createDueRetries(0)
+    retries.beginLoad(10)
+    retries.due(50)
+    retries.endLoad()
+    expect(retries.loadInMs(20)).toBe(30)
+  })
+
+  it('are asked for once a second while some are in hand', () => {
+    const retries = createDueRetries(0)
+    retries.beginLoad(0)
+    retries.took(5)
+    retries.endLoad()
+    retries.due(0)
+    expect(retries.loadInMs(100)).toBe(900)
+    retries.gaveUp(5)
+    expect(retries.loadInMs(100)).toBe(0)
+  })
+
+  it('are not taken twice: what was in hand when the load began may have changed since', () => {
+    const retries = createDueRetries(0)
+    retries.took(5)
+    retries.beginLoad(0)
+    retries.gaveUp(5)
+    expect([retries.isFresh(5), retries.isFresh(6)]).toEqual([false, true])
+    retries.endLoad()
+    expect(retries.isFresh(5)).toBe(true)
+  })
+})
+
+describe('pacing', () => {
+  it('spaces sends by the rate limit', async () => {
+    const clock = createDrivenClock()
+    const pacing = createPacing(clock, 10, 32)
+    expect(pacing.waitMs()).toBe(0)
+    pacing.sent()
+    expect(pacing.waitMs()).toBe(0)
+    pacing.sent()
+    expect(pacing.waitMs()).toBe(100)
+    await clock.advance(100)
+    expect(pacing.waitMs()).toBe(0)
+  })
+
+  it('only probes an endpoint that fails ten times on end, until it succeeds', () => {
+    const pacing = createPacing(createDrivenClock(), null, 32)
+    for (let n = 0; n < 9; n++) pacing.outcome(false)
+    expect(pacing.concurrency()).toBe(32)
+    pacing.outcome(false)
+    expect(pacing.concurrency()).toBe(1)
+    pacing.outcome(true)
+    expect(pacing.concurrency()).toBe(32)
+  })
+})
+
+describe('the limiter', () => {
+  it('bounds sends in all and per host, but never keeps a webhook from sending at all (W4)', () => {
+    const limiter = createLimiter({ total: 3, perHost: 2 })
+    expect([
+      limiter.tryEnter('a', false),
+      limiter.tryEnter('a', false),
+      limiter.tryEnter('a', false),
+    ]).toEqual([true, true, false])
+    expect(limiter.tryEnter('b', false)).toBe(true)
+    expect(limiter.tryEnter('b', false)).toBe(false)
+    expect(limiter.tryEnter('b', true)).toBe(true)
+    let freed = 0
+    limiter.onFree(() => freed++)
+    limiter.leave('b')
+    limiter.leave('b')
+    expect(freed).toBe(1)
+    expect(limiter.tryEnter('c', false)).toBe(true)
+  })
+})
+
+describe('a lease', () => {
+  it('ages at half, and is not trusted from nine tenths on (W5)', async () => {
+    const clock = createDrivenClock()
+    const lease = createLease(clock, 1_000, clock.now())
+    await clock.advance(500)
+    expect([lease.isAgeing(), lease.isOverdue()]).toEqual([false, false])
+    await clock.advance(1)
+    expect(lease.isAgeing()).toBe(true)
+    await clock.advance(400)
+    expect(lease.isOverdue()).toBe(true)
+    lease.renewedAt(clock.now())
+    expect([lease.isAgeing(), lease.isOverdue()]).toEqual([false, false])
+    lease.age()
+    expect([lease.isAgeing(), lease.isOverdue()]).toEqual([true, false])
+  })
+})
+
+describe('signals and alarms', () => {
+  it('a signal that fires while nobody waits lets the next wait pass', async () => {
+    const clock = createDrivenClock()
+    const signal = createSignal(clock)
+    signal.fire()
+    expect(await signal.wait()).toBe(true)
+    const waiting = signal.wait(50)
+    await clock.advance(50)
+    expect(await waiting).toBe(false)
+    expect(clock.pending()).toBe(0)
+  })
+
+  it('of several wishes for an alarm the earliest counts', async () => {
+    const clock = createDrivenClock()
+    const rung: number[] = []
+    const alarm = createAlarm(clock, () => rung.push(clock.now()))
+    const start = clock.now()
+    alarm.ring(500)
+    alarm.ring(200)
+    alarm.ring(300)
+    await clock.advance(1_000)
+    expect(rung).toEqual([start + 200])
+  })
+})
+
+describe('the page reader', () => {
+  function reader(pages: Record<number, EventPage>) {
+    const reads: number[] = []
+    const read = createPageReader(async (_stream, after) => {
+      reads.push(after)
+      return pages[after] ?? { events: [], next: after, horizon: after, more: false }
+    })
+    return { reads, read }
+  }
+  const event = (offset: number) => {
+    return { offset, type: 't', key: null, dataText: '1', headers: null, publishedAt: new Date(0) }
+  }
+  const page: EventPage = { events: [event(3), event(6), event(9)], next: 9, horizon: 9, more: false }
+
+  it('reads a page once for all who ask at the same time, and for who stands within it later', async () => {
+    const { reads, read } = reader({ 0: page })
+    await Promise.all([read.read('s', 0), read.read('s', 0)])
+    const rest = await read.read('s', 5)
+    expect(rest.events.map(({ offset }) => offset)).toEqual([6, 9])
+    expect((await read.read('s', 9)).events).toEqual([])
+    expect(reads).toEqual([0])
+  })
+
+  it('asks again at the end of a page once a wake has come, but not before it', async () => {
+    const { reads, read } = reader({ 0: page })
+    await read.read('s', 0)
+    read.wake('s')
+    await read.read('s', 4)
+    expect(reads).toEqual([0])
+    await read.read('s', 9)
+    await read.read('s', 9)
+    expect(reads).toEqual([0, 9])
+  })
+
+  it('does not share a read that began before a wake with who asks after it (S6)', async () => {
+    const gates: (() => void)[] = []
+    let reads = 0
+    const read = createPageReader(async (_stream, after) => {
+      reads++
+      await new Promise<void>((resolve) => gates.push(resolve))
+      return { events: [], next: after, horizon: after, more: false }
+    })
+    const before = read.read('s', 0)
+    read.wake('s')
+    const after = read.read('s', 0)
+    for (const open of gates) open()
+    const [first, second] = await Promise.all([before, after])
+    expect(reads).toBe(2)
+    expect([first.generation, second.generation]).toEqual([0, 1])
+  })
+})

@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, describe } from 'vitest'
+import { accessSuite } from './access.ts'
+import { consumerSuite } from './consumers.ts'
+import { fidelitySuite } from './fidelity.ts'
+import { publishSuite } from './publish.ts'
+import { readSuite } from './read.ts'
+import { createApi, type HttpTarget } from './target.ts'
+import { webhookSuite } from './webhooks.ts'
+
+/**
+ * What the HTTP API does, over nothing but `fetch`: the same tests run against the app in Node, over
+ * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
+ * and seal secrets under a key.
+ */
+export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
+  describe(name, () => {
+    let target: HttpTarget | undefined
+    beforeAll(async () => {
+      target = await makeTarget()
+    })
+    afterAll(() => target?.close())
+    const api = createApi(() => {
+      if (target === undefined) throw new Error('the target is made in beforeAll')
+      return target
+    })
+    accessSuite(api)
+    publishSuite(api)
+    fidelitySuite(api)
+    readSuite(api)
+    consumerSuite(api)
+    webhookSuite(api)
+  })
+}
