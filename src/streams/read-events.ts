@@ -30,8 +30,8 @@ export interface EventPage {
   events: StoredEvent[]
   /** Read on from here: pass it as `after`. */
   next: number
-  /** Up to here every publish is decided; nobody reads past it. */
-  horizon: number
+  /** Up to here every publish is decided; nobody reads past it. Null at limit 0 and less, where nothing was asked. */
+  horizon: number | null
   /** There may be more right now; if false, wait for a wake. */
   more: boolean
   /**
@@ -59,7 +59,7 @@ export async function readEvents(
   const after = assertOffset('after', range.after ?? 0)
   const limit = Math.min(range.limit ?? 100, maxPageEvents)
   const types = splitTypes(range.types)
-  if (!(limit > 0)) return { events: [], next: after, horizon: after, more: false, held: false }
+  if (!(limit > 0)) return { events: [], next: after, horizon: null, more: false, held: false }
   const on = executorFor(db, options)
   const [header, ...rows] = await runQuery<ReadRow>(
     on,

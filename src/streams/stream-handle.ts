@@ -34,7 +34,7 @@ export type ReadEventOf<Events extends EventMap> = {
 export interface PageOf<Events extends EventMap> {
   events: ReadEventOf<Events>[]
   next: number
-  horizon: number
+  horizon: number | null
   more: boolean
   held: boolean
 }

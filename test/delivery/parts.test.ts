@@ -197,14 +197,20 @@ describe('the page reader', () => {
     const reads: number[] = []
     const read = createPageReader(async (_stream, after) => {
       reads.push(after)
-      return pages[after] ?? { events: [], next: after, horizon: after, more: false }
+      return pages[after] ?? { events: [], next: after, horizon: after, more: false, held: false }
     })
     return { reads, read }
   }
   const event = (offset: number) => {
     return { offset, type: 't', key: null, dataText: '1', headers: null, publishedAt: new Date(0) }
   }
-  const page: EventPage = { events: [event(3), event(6), event(9)], next: 9, horizon: 9, more: false }
+  const page: EventPage = {
+    events: [event(3), event(6), event(9)],
+    next: 9,
+    horizon: 9,
+    more: false,
+    held: false,
+  }
 
   it('reads a page once for all who ask at the same time, and for who stands within it later', async () => {
     const { reads, read } = reader({ 0: page })
@@ -232,7 +238,7 @@ describe('the page reader', () => {
     const read = createPageReader(async (_stream, after) => {
       reads++
       await new Promise<void>((resolve) => gates.push(resolve))
-      return { events: [], next: after, horizon: after, more: false }
+      return { events: [], next: after, horizon: after, more: false, held: false }
     })
     const before = read.read('s', 0)
     read.wake('s')

@@ -36,7 +36,7 @@ beforeAll(async () => {
     ports,
     targetPolicy: {},
     sealer: null,
-    ...liveParts(db, forwarder, ports),
+    ...liveParts(db, { forwarder }, ports),
   })
   const target = { fetch: async (request: Request) => app.fetch(request), db, rootKey, close: async () => {} }
   api = createApi(() => target)
