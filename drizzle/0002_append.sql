@@ -81,3 +81,11 @@ BEGIN
   PERFORM pg_notify(btrim('"millrace"', '"') || '.wake', 's' || p_stream_id);
 END
 $$;
+--> statement-breakpoint
+-- Tells whoever is delivering to a webhook that it was changed.
+CREATE FUNCTION "millrace"."wake_webhook"(p_webhook_id text) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_notify(btrim('"millrace"', '"') || '.wake', 'w' || p_webhook_id);
+END
+$$;

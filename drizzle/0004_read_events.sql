@@ -95,3 +95,31 @@ BEGIN
       ORDER BY page."offset";
 END
 $$;
+--> statement-breakpoint
+-- The offset after which the events of a stream begin that were appended at or after a time: found by
+-- halving, since times ascend with offsets but for transactions that took long.
+CREATE FUNCTION "millrace"."offset_at"(p_stream_id integer, p_time timestamptz) RETURNS bigint
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  v_low bigint := 0;
+  v_high bigint;
+  v_middle bigint;
+  v_found bigint;
+  v_time timestamptz;
+BEGIN
+  SELECT coalesce(max(e."offset"), 0) INTO v_high FROM "millrace"."events" e WHERE e.stream_id = p_stream_id;
+  -- invariant: what is at or below v_low is older, what is above v_high is not
+  WHILE v_low < v_high LOOP
+    v_middle := (v_low + v_high) / 2;
+    SELECT e."offset", e.published_at INTO v_found, v_time FROM "millrace"."events" e
+      WHERE e.stream_id = p_stream_id AND e."offset" > v_middle
+      ORDER BY e."offset" LIMIT 1;
+    IF v_found IS NULL OR v_time >= p_time THEN
+      v_high := v_middle;
+    ELSE
+      v_low := v_found;
+    END IF;
+  END LOOP;
+  RETURN v_low;
+END
+$$;

@@ -6,8 +6,8 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-// inside the package, since drizzle-kit takes the folder relative to it only
-const copy = mkdtempSync(join(root, '.drizzle-check-'))
+// below the package, since drizzle-kit takes a relative folder only
+const copy = mkdtempSync(join(root, 'node_modules', '.drizzle-check-'))
 
 const entries = () => JSON.parse(readFileSync(join(copy, 'meta', '_journal.json'), 'utf8')).entries
 

@@ -16,7 +16,7 @@ const mayImport = {
   wakes: ['errors', 'db', 'ports'],
   http: ['errors', 'json', 'schema', 'db', 'ports', 'streams', 'queues', 'locks', 'schedules', 'webhooks'],
   bus: ['errors', 'json', 'schema', 'db', 'ports', 'streams', 'queues', 'locks', 'schedules', 'webhooks'],
-  client: ['errors'],
+  client: ['errors', 'json'],
   embedded: ['errors', 'ports'],
   gateway: ['errors', 'ports'],
   // wiring for platforms without processes: everything but what only Node has

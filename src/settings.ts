@@ -23,8 +23,10 @@ export interface Settings {
   port: number
   /** False behind a transaction-mode pooler: polling only. Default true. */
   listen: boolean
-  /** How long a forwarder that died keeps its webhooks from others; null: the engine's default of 30 s. */
-  leaseMs: number | null
+  /** How long a forwarder that died keeps its webhooks from others, in milliseconds. Default 30000. */
+  leaseMs: number
+  /** Requests that one invocation at the edge may make, statements included. Default 50, minimum 20. */
+  subrequests: number
 }
 
 /** Environment variables, or bindings: only texts count. */
@@ -49,9 +51,12 @@ export function readSettings(env: Environment): Settings {
     previousEncryptionKeys: (text(env, 'MILLRACE_PREVIOUS_ENCRYPTION_KEYS') ?? '').split(',').filter(Boolean),
     environment: text(env, 'MILLRACE_ENVIRONMENT'),
     allowInsecureTargets: flag(env, 'MILLRACE_ALLOW_INSECURE_TARGETS', false),
-    port: port(env),
+    port: wholeNumber(env, 'PORT', { otherwise: 8787, min: 0, max: 65_535 }),
     listen: flag(env, 'MILLRACE_LISTEN', true),
-    leaseMs: lease(env),
+    // shorter than a second, a busy machine loses its leases; longer than ten minutes, a crash is an outage
+    leaseMs: wholeNumber(env, 'MILLRACE_LEASE_MS', { otherwise: 30_000, min: 1_000, max: 600_000 }),
+    // what Cloudflare's free plan lets an invocation make; a run needs 20 to get anything done
+    subrequests: wholeNumber(env, 'MILLRACE_SUBREQUESTS', { otherwise: 50, min: 20, max: 10_000 }),
   }
 }
 
@@ -99,21 +104,15 @@ function flag(env: Environment, name: string, otherwise: boolean): boolean {
   return refuse(name, 'must be 1 or 0')
 }
 
-function port(env: Environment): number {
-  const value = text(env, 'PORT')
-  if (value === null) return 8787
+function wholeNumber(
+  env: Environment,
+  name: string,
+  { otherwise, min, max }: { otherwise: number; min: number; max: number },
+): number {
+  const value = text(env, name)
+  if (value === null) return otherwise
   const number = Number(value)
-  if (!Number.isInteger(number) || number < 0 || number > 65535)
-    refuse('PORT', 'must be a number from 0 to 65535')
-  return number
-}
-
-/** Shorter than a second, a busy machine loses its leases; longer than ten minutes, a crash is an outage. */
-function lease(env: Environment): number | null {
-  const value = text(env, 'MILLRACE_LEASE_MS')
-  if (value === null) return null
-  const number = Number(value)
-  if (!Number.isInteger(number) || number < 1000 || number > 600_000)
-    refuse('MILLRACE_LEASE_MS', 'must be a number of milliseconds from 1000 to 600000')
+  if (!Number.isInteger(number) || number < min || number > max)
+    refuse(name, `must be a number from ${min} to ${max}`)
   return number
 }

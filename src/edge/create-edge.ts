@@ -1,17 +1,13 @@
 import type { Hono } from 'hono'
-import { createNeonHttpDb } from '../db/drivers/neon-http.ts'
-import type { GatewayAddress } from '../db/drivers/neon-gateway.ts'
-import type { Db } from '../db/port.ts'
-import { MillraceError } from '../errors/millrace-error.ts'
 import { createApp } from '../http/app.ts'
+import type { PublishInfo } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
-import { readSettings, type Environment, type Settings } from '../settings.ts'
-import { createDelivery } from '../webhooks/deliver-event.ts'
-import type { ClaimScope } from '../webhooks/engine/claim-webhooks.ts'
-import { drain, type DrainReport } from '../webhooks/engine/drain.ts'
-import { createFetchSender } from '../webhooks/fetch-sender.ts'
-import { createSealer, type Sealer } from '../webhooks/seal.ts'
-import { createSigner } from '../webhooks/sign.ts'
+import type { Environment } from '../settings.ts'
+import type { DrainReport } from '../webhooks/engine/drain.ts'
+import { makeParts, missing, onceFor, type Parts } from './parts.ts'
+import { checkEdge } from './ready.ts'
+import { runDrain } from './run-drain.ts'
+import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
 
 /** What an invocation can be kept alive with: Cloudflare's ExecutionContext, or the like. */
 export interface Invocation {
@@ -20,60 +16,84 @@ export interface Invocation {
 
 /** Millrace for a platform without processes: requests, and bounded drains. */
 export interface Edge {
-  /** Answers a request; after a publish a drain of the stream goes on beyond the answer. */
+  /**
+   * Answers a request. After a publish, beyond the answer, it puts a wake into the queue that is bound
+   * as MILLRACE_QUEUE, or drains the stream where there is none.
+   */
   fetch(request: Request, env: Environment, invocation: Invocation): Promise<Response>
   /** One bounded drain of everything that is due: for a cron trigger. */
   drainAll(env: Environment, budgetMs: number): Promise<DrainReport>
+  /** One bounded drain of the streams that messages of the queue name; what is left is put back into it. */
+  drainWakes(env: Environment, bodies: readonly unknown[], budgetMs: number): Promise<DrainReport>
 }
 
-/** `waitUntil` keeps a Cloudflare worker for 30 s at most. */
+/** `waitUntil` keeps a Cloudflare worker for 30 s after the answer. */
 const afterPublishBudgetMs = 25_000
+/** What the request itself may have asked of the database before its drain begins: the key, the publish. */
+const requestsBeforeDrain = 2
 
-/** What is made once for an isolate and its environment: nothing here holds a connection. */
-interface Parts {
-  settings: Settings
-  db: Db
-  sealer: Sealer | null
+/** The app of an environment, and the parts it is made of. */
+interface Site {
+  parts: Parts
+  app: Hono
 }
 
 export function createEdge(ports: Ports): Edge {
-  const partsOf = createPartsCache()
+  const partsOf = onceFor(makeParts)
+  const invocations = new WeakMap<Request, Invocation>()
 
-  async function runDrain(env: Environment, scope: ClaimScope, budgetMs: number): Promise<DrainReport> {
-    const { settings, db, sealer } = await partsOf(env)
-    const policy = { allowInsecure: settings.allowInsecureTargets }
-    const sender = createFetchSender({ fetch: (url, init) => ports.fetch(url, init), policy })
-    try {
-      const delivery = createDelivery({ sender, createSigner, sealer, ports })
-      return await drain({ db, ports, delivery, environment: settings.environment, scope, budgetMs })
-    } finally {
-      await sender.close()
-    }
+  async function makeSite(env: Environment): Promise<Site> {
+    const parts = await partsOf(env)
+    const queue = wakeQueueOf(env)
+    const work = ({ streamId }: PublishInfo): Promise<unknown> =>
+      queue === undefined
+        ? drainAfterPublish(parts, ports, streamId)
+        : queue.send({ streamIds: [streamId] } satisfies Wake).catch((error: unknown) => {
+            ports.log.warn({ err: error }, 'the queue takes no wake: draining right here')
+            return drainAfterPublish(parts, ports, streamId)
+          })
+    const afterPublish = (info: PublishInfo): void =>
+      invocations.get(info.request)?.waitUntil(
+        work(info).catch((error: unknown) => {
+          ports.log.error({ err: error }, 'the drain after a publish failed')
+        }),
+      )
+    return { parts, app: makeApp(parts, ports, afterPublish) }
   }
+
+  const siteOf = onceFor(makeSite)
 
   return {
     async fetch(request, env, invocation) {
-      const parts = await partsOf(env)
-      const afterPublish = ({ streamId }: { streamId: number }): void => {
-        const scope: ClaimScope = { kind: 'streams', streamIds: [streamId] }
-        const run = runDrain(env, scope, afterPublishBudgetMs)
-        invocation.waitUntil(
-          run.catch((error) => ports.log.error({ err: error }, 'the drain after a publish failed')),
-        )
-      }
-      return appOf(parts, ports, afterPublish).fetch(request)
+      const { app } = await siteOf(env)
+      invocations.set(request, invocation)
+      return app.fetch(request)
     },
-    drainAll: (env, budgetMs) => runDrain(env, { kind: 'all' }, budgetMs),
+    async drainAll(env, budgetMs) {
+      const parts = await partsOf(env)
+      const budget = { ms: budgetMs, requests: parts.settings.subrequests }
+      return runDrain(parts, ports, { kind: 'all' }, budget)
+    },
+    async drainWakes(env, bodies, budgetMs) {
+      const streamIds = streamsOf(bodies)
+      const parts = await partsOf(env)
+      const queue = wakeQueueOf(env)
+      // putting the wakes back is a request as well
+      const budget = { ms: budgetMs, requests: parts.settings.subrequests - 1 }
+      const report = await runDrain(parts, ports, { kind: 'streams', streamIds }, budget)
+      if (report.cut && queue !== undefined) await queue.send({ streamIds } satisfies Wake)
+      return report
+    },
   }
 }
 
-function appOf(
+function makeApp(
   { settings, db, sealer }: Parts,
   ports: Ports,
-  afterPublish: (info: { streamId: number }) => void,
+  afterPublish: (info: PublishInfo) => void,
 ): Hono {
   const { rootKey, allowInsecureTargets } = settings
-  if (rootKey === null) throw new MillraceError('INVALID_SETTING', 'MILLRACE_ROOT_KEY is not set')
+  if (rootKey === null) throw missing('MILLRACE_ROOT_KEY')
   return createApp({
     db,
     rootKey,
@@ -81,35 +101,11 @@ function appOf(
     targetPolicy: { allowInsecure: allowInsecureTargets },
     sealer,
     afterPublish,
+    ready: () => checkEdge(db, settings.environment),
   })
 }
 
-/** Bindings do not change within an isolate, but tests and platforms may run several environments in one. */
-function createPartsCache() {
-  const cache = new WeakMap<Environment, Promise<Parts>>()
-  return (env: Environment): Promise<Parts> => {
-    let parts = cache.get(env)
-    if (parts === undefined) cache.set(env, (parts = makeParts(env)))
-    return parts
-  }
-}
-
-async function makeParts(env: Environment): Promise<Parts> {
-  const settings = readSettings(env)
-  if (settings.databaseUrl === null) throw new MillraceError('INVALID_SETTING', 'DATABASE_URL is not set')
-  const { encryptionKey, previousEncryptionKeys } = settings
-  const sealer =
-    encryptionKey === null
-      ? null
-      : await createSealer({ current: encryptionKey, previous: previousEncryptionKeys })
-  const db = createNeonHttpDb({ url: settings.databaseUrl, schema: settings.schema, gateway: gatewayOf(env) })
-  return { settings, db, sealer }
-}
-
-/** MILLRACE_NEON_GATEWAY, `host:port`: a local gateway in place of Neon, to run the edge app without one. */
-function gatewayOf(env: Environment): GatewayAddress | undefined {
-  const value = env.MILLRACE_NEON_GATEWAY
-  if (typeof value !== 'string' || value === '') return undefined
-  const [host = '', port = ''] = value.split(':')
-  return { host, port: Number(port) }
+function drainAfterPublish(parts: Parts, ports: Ports, streamId: number): Promise<DrainReport> {
+  const budget = { ms: afterPublishBudgetMs, requests: parts.settings.subrequests - requestsBeforeDrain }
+  return runDrain(parts, ports, { kind: 'streams', streamIds: [streamId] }, budget)
 }

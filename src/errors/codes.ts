@@ -88,6 +88,7 @@ export const errorCodes = {
     retryable: false,
     title: 'Another process holds the embedded database.',
   },
+  SERVER_UNREACHABLE: { status: 503, retryable: true, title: 'The Millrace server gives no answer.' },
   INVALID_SETTING: { status: 500, retryable: false, title: 'A setting has a value that is not allowed.' },
   INTERNAL: { status: 500, retryable: false, title: 'Something that should not happen happened.' },
 } as const satisfies Record<string, { status: number; retryable: boolean; title: string }>

@@ -1,12 +1,16 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
 import { requireKey } from './auth.ts'
+import { channelRoutes } from './channels.ts'
 import { consumerRoutes } from './consumers.ts'
 import type { AppOptions } from './context.ts'
 import { errorRoutes } from './errors.ts'
 import { healthRoutes } from './health.ts'
+import { metricsRoutes } from './metrics.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
+import { streamRoutes } from './streams.ts'
+import { webhookActionRoutes } from './webhook-actions.ts'
 import { webhookRoutes } from './webhooks.ts'
 
 /**
@@ -32,10 +36,14 @@ export function createApp(options: AppOptions): Hono {
   app.use(plainHeaders)
   app.use('/v1/*', requireKey(options.rootKey), readablePath)
   healthRoutes(app, options)
+  metricsRoutes(app, options)
   errorRoutes(app)
+  streamRoutes(app, options)
   eventRoutes(app, options)
   consumerRoutes(app, options)
+  channelRoutes(app, options)
   webhookRoutes(app, options)
+  webhookActionRoutes(app, options)
   return app
 }
 

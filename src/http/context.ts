@@ -1,5 +1,7 @@
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
+import type { AttachWake } from '../streams/subscribe.ts'
+import type { Delivery } from '../webhooks/engine/engine.ts'
 import type { Sealer } from '../webhooks/seal.ts'
 import type { TargetPolicy } from '../webhooks/target-url.ts'
 import type { ReadyReport } from './health.ts'
@@ -20,25 +22,50 @@ export interface AppOptions {
    * that. Requests that carry no events may have 64 KiB.
    */
   maxBodyBytes?: number
+  /** Makes attempts, for test events; absent, this host cannot send them. */
+  delivery?: (installationId: string) => Delivery
   /** Called after each publish that stored something: the place to start a drain. What it throws is logged. */
   afterPublish?: (info: PublishInfo) => void
   /** Called after a webhook was created, changed or deleted. What it throws is logged. */
   onWebhookChange?: (info: WebhookInfo) => void
+  /** Wakes those who wait for events; default: they poll. */
+  attach?: AttachWake
+  /** Notify and listen on user channels; absent, the addresses answer that this host has none. */
+  channels?: ChannelPort
+  /** Aborts when the host shuts down: long polls and event streams end. */
+  shutdown?: AbortSignal
+  /** The Prometheus text of /metrics; absent, this host has none. */
+  metrics?: () => Promise<string>
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }
+
+/** User channels, as a host has them. */
+export interface ChannelPort {
+  notify(channel: string, payload: string): Promise<void>
+  /** Absent where no LISTEN connection is held. */
+  listen?(channel: string, options: { signal: AbortSignal }): AsyncIterable<ChannelValue>
+}
+
+/** What a listener of a channel is told. */
+export type ChannelValue =
+  | { kind: 'notification'; channel: string; payload: string }
+  | { kind: 'reconnected' }
+  | { kind: 'lagged'; missed: number }
 
 /** To which stream something was published. */
 export interface PublishInfo {
   /** The database's number of the stream, by which wakes name it. */
   streamId: number
   stream: string
+  /** The request that published, as it was handed to the app. */
+  request: Request
 }
 
 /** Which webhook changed. */
 export interface WebhookInfo {
   id: string
-  change: 'created' | 'updated' | 'deleted'
+  change: 'created' | 'updated' | 'deleted' | 'revived'
 }
 
 /** Calls a hook of the host's; its failure is not the request's, which has already done its work. */

@@ -10,7 +10,8 @@ export function eventPageText(page: EventPage): string {
   return `{"events":[${events}],"next":${page.next},"horizon":${page.horizon}}`
 }
 
-function eventText(event: StoredEvent): string {
+/** One event as JSON text, its data verbatim. */
+export function eventText(event: StoredEvent): string {
   const members = [
     `"offset":${event.offset}`,
     `"type":${JSON.stringify(event.type)}`,

@@ -20,6 +20,8 @@ export interface ReadyReport {
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string
+  /** What keeps this process from delivering: the database belongs to another environment. Absent: nothing. */
+  delivery?: 'foreign_environment'
 }
 
 /** `GET /healthz` (the process answers) and `GET /readyz` (so does what it needs). Open to everyone. */

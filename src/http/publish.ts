@@ -6,15 +6,20 @@ import { parsePublishBody } from './publish-body.ts'
 import { queryOf } from './query.ts'
 import { resource, type Handler } from './resource.ts'
 import { readStream } from './read.ts'
+import { trim } from './streams.ts'
 
 /** 1 MiB: far above a sensible event, far below what a database or a receiver chokes on. */
 const defaultMaxBodyBytes = 1_048_576
 /** Room for the type, key and headers around the data. */
 const envelopeBytes = 64 * 1024
 
-/** `POST` and `GET /v1/streams/{stream}/events`. */
+/** `POST`, `GET` and `DELETE /v1/streams/{stream}/events`. */
 export function eventRoutes(app: Hono, options: AppOptions): void {
-  resource(app, '/v1/streams/:stream/events', { POST: publish(options), GET: readStream(options) })
+  resource(app, '/v1/streams/:stream/events', {
+    POST: publish(options),
+    GET: readStream(options),
+    DELETE: trim(options),
+  })
 }
 
 function publish(options: AppOptions): Handler<'/v1/streams/:stream/events'> {
@@ -32,7 +37,12 @@ function publish(options: AppOptions): Handler<'/v1/streams/:stream/events'> {
       idempotencyKey === undefined ? {} : { idempotencyKey },
     )
     if (published.replayed) c.header('idempotent-replayed', 'true')
-    else notifyHost(options.ports, options.afterPublish, { streamId: published.streamId, stream })
+    else
+      notifyHost(options.ports, options.afterPublish, {
+        streamId: published.streamId,
+        stream,
+        request: c.req.raw,
+      })
     return c.json(single ? { offset: published.offsets[0] } : { offsets: published.offsets }, 201)
   }
 }

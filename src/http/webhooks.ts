@@ -67,7 +67,7 @@ function remove(options: AppOptions): Handler<typeof item> {
   return async (c) => {
     queryOf(c.req.raw, [])
     const id = c.req.param('id')
-    await deleteWebhook(options.db, id)
+    await deleteWebhook(options.db, id, { clock: options.ports.clock })
     changed(options, { id, change: 'deleted' })
     return c.body(null, 204)
   }

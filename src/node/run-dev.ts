@@ -4,6 +4,7 @@ import type { Settings } from '../settings.ts'
 import { createSealer } from '../webhooks/seal.ts'
 import { describeAttempt } from './describe-attempt.ts'
 import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
+import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
 import { startDelivery } from './start-delivery.ts'
 import { startHttp } from './start-http.ts'
@@ -52,8 +53,17 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
     const onAttempt = (report: Parameters<typeof describeAttempt>[0]): void => say(describeAttempt(report))
     const delivery = startDelivery({ db: opened.db, settings, sealer, ports, onAttempt })
     stops.push(() => delivery.stop({ withinMs: stopWithinMs }))
-    const targetPolicy = { allowInsecure: settings.allowInsecureTargets }
-    const app = createApp({ db: opened.db, rootKey, ports, targetPolicy, sealer })
+    const shutdown = new AbortController()
+    stops.push(async () => shutdown.abort())
+    const app = createApp({
+      db: opened.db,
+      rootKey,
+      ports,
+      sealer,
+      targetPolicy: { allowInsecure: settings.allowInsecureTargets },
+      shutdown: shutdown.signal,
+      ...liveParts(opened.db, delivery, ports),
+    })
     const http = await startHttp(app, { port: settings.port, hostname: '127.0.0.1' })
     stops.push(() => http.stop({ withinMs: stopWithinMs }))
     for (const line of welcome({ port: http.port, rootKey, database: opened.description })) say(line)

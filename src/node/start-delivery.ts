@@ -5,12 +5,13 @@ import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
 import { createPacer } from '../wakes/poll-timer.ts'
 import { createWakeRegistry } from '../wakes/wake-signals.ts'
 import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts'
-import { Engine, type ClaimReport } from '../webhooks/engine/engine.ts'
+import { Engine, type ClaimReport, type Delivery } from '../webhooks/engine/engine.ts'
 import { defaultEngineSettings, type EngineSettings } from '../webhooks/engine/engine-settings.ts'
 import { serveDeliveries, type WorkFeed } from '../webhooks/engine/serve.ts'
 import { createNodeSender } from '../webhooks/node-sender.ts'
 import { createNodeSigner } from '../webhooks/node-sign.ts'
 import type { Sealer } from '../webhooks/seal.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 
 /** What {@link startDelivery} takes. */
 export interface DeliverySetup {
@@ -26,6 +27,9 @@ export interface DeliverySetup {
 /** The forwarder and the delivery engine of this process, running. */
 export interface RunningDelivery {
   forwarder: Forwarder
+  metrics: Metrics
+  /** Makes attempts outside the engine too, for test events. */
+  delivery: (installationId: string) => Delivery
   /** Stops claiming, finishes or breaks off what is being sent, writes what became of it, ends the LISTEN. */
   stop(options: { withinMs: number }): Promise<void>
 }
@@ -40,14 +44,22 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     listen: settings.listen && db.capabilities.listen,
   })
   const sender = createNodeSender({ policy: { allowInsecure: settings.allowInsecureTargets } })
-  const { sealer, onAttempt } = setup
+  const metrics = createMetrics(db, ports.clock)
+  const onAttempt = (report: AttemptReport): void => {
+    metrics.onAttempt(report)
+    setup.onAttempt?.(report)
+  }
+  const { sealer } = setup
+  const delivery = metrics.watch(
+    createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
+  )
   const engine = new Engine({
     db,
     ports,
-    delivery: createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
+    delivery,
     settings: {
       ...defaultEngineSettings,
-      ...(settings.leaseMs === null ? {} : { leaseMs: settings.leaseMs }),
+      leaseMs: settings.leaseMs,
       ...setup.engine,
     },
     environment: settings.environment,
@@ -58,6 +70,8 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
   forwarder.start()
   return {
     forwarder,
+    metrics,
+    delivery,
     async stop(options) {
       stop.abort()
       await serving

@@ -16,4 +16,12 @@ export const {
   webhookSecrets,
   deliveries,
   attempts,
+  lockFence,
+  locks,
+  schedules,
+  queues,
+  messages,
+  deadLetters,
+  dedupeKeys,
+  topicBindings,
 } = defineTables()

@@ -1,6 +1,9 @@
 import { pgSchema } from 'drizzle-orm/pg-core'
 import { installationTables } from './installation-tables.ts'
+import { lockTables } from './lock-tables.ts'
 import { assertSchemaName } from './names.ts'
+import { queueTables } from './queue-tables.ts'
+import { scheduleTables } from './schedule-tables.ts'
 import { streamTables } from './stream-tables.ts'
 import { webhookTables } from './webhook-tables.ts'
 
@@ -15,7 +18,15 @@ export const defaultSchema = 'millrace'
 export function defineTables(schemaName: string = defaultSchema) {
   assertSchemaName(schemaName)
   const schema = pgSchema(schemaName)
-  return { schema, ...installationTables(schema), ...streamTables(schema), ...webhookTables(schema) }
+  return {
+    schema,
+    ...installationTables(schema),
+    ...streamTables(schema),
+    ...webhookTables(schema),
+    ...lockTables(schema),
+    ...scheduleTables(schema),
+    ...queueTables(schema),
+  }
 }
 
 /** What {@link defineTables} returns. */

@@ -1,7 +1,7 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { bigintArray, textArray } from '../db/array-literal.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
-import { runQuery } from '../db/run.ts'
+import { qualified, runQuery } from '../db/run.ts'
 import { noWebhook } from './get-webhook.ts'
 import type { TargetPolicy } from './target-url.ts'
 import { isWebhookId } from './webhook-id.ts'
@@ -10,7 +10,8 @@ import { headsCte, toWebhookView, viewSelect, type WebhookView } from './webhook
 
 /**
  * Changes the settings that are named and leaves the rest. A worker that is delivering at this moment
- * goes on with the old ones until its lease ends. One statement.
+ * loses its lease, so that whoever comes next uses the new ones; what is on its way may still arrive. One
+ * statement.
  *
  * @throws NOT_FOUND, INVALID_INPUT, TARGET_FORBIDDEN
  */
@@ -28,16 +29,19 @@ export async function updateWebhook(
   const [row] = await runQuery<{ view: string }>(
     on,
     sql`with updated as (
-        update ${webhooks} set ${sql.join([...assignments, sql`updated_at = clock_timestamp()`], sql`, `)}
+        update ${webhooks} set ${sql.join([...assignments, ...endLease, sql`updated_at = clock_timestamp()`], sql`, `)}
         where id = ${id}::text returning *
       ), page as (
         select u.*, s.name as stream_name from updated u join ${streams} s on s.id = u.stream_id
       ), ${headsCte(on)}
-      ${viewSelect(on)}`,
+      select v.view, ${qualified(on, 'wake_webhook')}(u.id), ${qualified(on, 'wake_stream')}(u.stream_id)
+      from (${viewSelect(on)}) v cross join updated u`,
   )
   if (row === undefined) throw noWebhook()
   return toWebhookView(row)
 }
+
+const endLease = [sql`lease_token = null`, sql`lease_until = null`]
 
 function assignmentsOf(change: WebhookChange): SQL[] {
   const { url, types, maxAttempts, scheduleMs, jitterPercent, timeoutMs, rateLimit, headers } = change

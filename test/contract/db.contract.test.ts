@@ -3,6 +3,8 @@ import { describe, expect, it, vi } from 'vitest'
 import { textArray } from '../../src/db/array-literal.ts'
 import { toDate, toNumber, toNumbers } from '../../src/db/decode.ts'
 import { qualified, runQuery, translated } from '../../src/db/run.ts'
+import { eventually } from './support/eventually.ts'
+import { deferred } from './support/deferred.ts'
 import { describeOnEveryDriver } from './drivers.ts'
 
 describeOnEveryDriver('the database port', (given) => {
@@ -179,10 +181,10 @@ describeOnEveryDriver(
         db,
         sql`select pg_notify('a.b', '1'), pg_notify('C "q"', ''), pg_notify('plain', '3'), pg_notify('other', '4')`,
       )
-      await vi.waitFor(() => expect(heard).toEqual(['a.b=1', 'C "q"=', 'plain=3']))
+      await eventually(() => expect(heard).toEqual(['a.b=1', 'C "q"=', 'plain=3']))
       await connection.execute('UNLISTEN "a.b"')
       await runQuery(db, sql`select pg_notify('a.b', '5'), pg_notify('plain', '6')`)
-      await vi.waitFor(() => expect(heard.slice(3)).toEqual(['plain=6']))
+      await eventually(() => expect(heard.slice(3)).toEqual(['plain=6']))
       await connection.close()
     })
 
@@ -196,7 +198,7 @@ describeOnEveryDriver(
       await other.execute('LISTEN shared; LISTEN mine')
       await one.query('UNLISTEN shared')
       await runQuery(db, sql`select pg_notify('shared', ''), pg_notify('mine', '')`)
-      await vi.waitFor(() => expect(heard).toEqual(['other shared', 'other mine']))
+      await eventually(() => expect(heard).toEqual(['other shared', 'other mine']))
       await Promise.all([one.close(), other.close()])
     })
 
@@ -228,10 +230,10 @@ describeOnEveryDriver(
       const closed = vi.fn<() => void>()
       connection.onClose(closed)
       await Promise.all([connection.close(), connection.close()])
-      await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1))
+      await eventually(() => expect(closed).toHaveBeenCalledTimes(1))
       const late = vi.fn<() => void>()
       connection.onClose(late)
-      await vi.waitFor(() => expect(late).toHaveBeenCalledTimes(1))
+      await eventually(() => expect(late).toHaveBeenCalledTimes(1))
       await expect(connection.query('select 1')).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' })
       expect(closed).toHaveBeenCalledTimes(1)
     })
@@ -255,15 +257,16 @@ describeOnEveryDriver(
       connection.onClose(closed)
       const [row] = await connection.query('select pg_backend_pid()::text as pid')
       await runQuery(db, sql`select pg_terminate_backend(${row?.pid}::int)`)
-      await vi.waitFor(() => expect(closed).toHaveBeenCalledTimes(1), { timeout: 5000 })
+      await eventually(() => expect(closed).toHaveBeenCalledTimes(1))
       await expect(connection.query('select 1')).rejects.toMatchObject({ code: 'DATABASE_UNAVAILABLE' })
       await connection.close()
     })
 
     it('in a transaction fails the call and neither the process nor the pool', async () => {
       const { db, another } = given()
-      const small = another()
-      for (let round = 0; round < 12; round++) {
+      // a leaked client would leave none for the next round
+      const small = another({ maxConnections: 1 })
+      for (let round = 0; round < 3; round++) {
         const lost = small.transaction(async (tx) => {
           const [row] = await runQuery<{ pid: string }>(tx, sql`select pg_backend_pid()::text as pid`)
           await runQuery(db, sql`select pg_terminate_backend(${row!.pid}::int)`)
@@ -283,12 +286,14 @@ describeOnEveryDriver('a closed store', (given, binding) => {
     const { db } = binding.capabilities.sessions ? { db: given().another() } : given()
     await runQuery(db, sql`select 1`)
     await db.close()
-    const refused = { code: 'STORE_CLOSED' }
-    await expect(runQuery(db, sql`select 1`)).rejects.toMatchObject(refused)
-    await expect(translated(db.drizzle.select().from(db.tables.streams))).rejects.toMatchObject(refused)
-    if (binding.capabilities.interactiveTx)
-      await expect(db.transaction(async () => 1)).rejects.toMatchObject(refused)
-    if (binding.capabilities.listen) await expect(db.connectDirect()).rejects.toMatchObject(refused)
+    const calls: Promise<unknown>[] = [
+      runQuery(db, sql`select 1`),
+      translated(db.drizzle.select().from(db.tables.streams)),
+    ]
+    if (binding.capabilities.interactiveTx) calls.push(db.transaction(async () => 1))
+    if (binding.capabilities.listen) calls.push(db.connectDirect())
+    const outcomes = await Promise.all(calls.map((call) => call.catch((error: unknown) => error)))
+    expect(outcomes).toEqual(calls.map(() => expect.objectContaining({ code: 'STORE_CLOSED' }) as unknown))
     await db.close()
   })
 })
@@ -316,7 +321,7 @@ describeOnEveryDriver(
       gate.resolve()
       await closing
       expect(await Promise.all(running)).toEqual(Array(10).fill(1))
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         const left = await runQuery(
           db,
           sql`select pid from pg_stat_activity where pid = any (${`{${pids.join(',')}}`}::text::int[])`,
@@ -342,9 +347,3 @@ describeOnEveryDriver('what a driver cannot do', (given, binding) => {
     expect(await direct).toBe(listen ? 'ran' : 'LISTEN_UNSUPPORTED')
   })
 })
-
-function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((done) => (resolve = done))
-  return { promise, resolve }
-}

@@ -1,3 +1,4 @@
+import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { createNeonHttpDb } from '../../src/db/drivers/neon-http.ts'
 import { createNodeNeonWsDb } from '../../src/db/drivers/neon-ws-node.ts'
@@ -21,7 +22,7 @@ export interface BindingCapabilities extends Capabilities {
 export interface ContractDatabase {
   db: Db
   /** Another Db of the same driver on the same database, which the test closes; not on PGlite. */
-  another(options?: { schema?: string }): Db
+  another(options?: { schema?: string; maxConnections?: number }): Db
   /** The URL for helpers that need `pg`; not on PGlite. */
   url: string
   close(): Promise<void>
@@ -50,6 +51,7 @@ const bindings: Binding[] = [
 interface Address {
   url: string
   schema?: string
+  maxConnections?: number
 }
 
 async function onServer(open: (address: Address) => Db): Promise<ContractDatabase> {
@@ -89,8 +91,17 @@ function onDatabase(
   }
 }
 
+/** For a PGlite, whose start is all computation, beside other work. */
+const startMs = 180_000
+
+let sharedPglite: PGlite | undefined
+afterAll(() => sharedPglite?.close())
+
+/** One per test file, emptied for each suite: on a busy machine a PGlite takes many seconds to start. */
 async function onPglite(): Promise<ContractDatabase> {
-  const db = createPgliteDb()
+  sharedPglite ??= new PGlite()
+  await sharedPglite.exec('drop schema if exists millrace cascade')
+  const db = createPgliteDb({ pglite: sharedPglite })
   await migrate(db, { files: await readMigrationFiles() })
   const one = (): never => {
     throw new Error('PGlite has one session: ask for the capability "sessions"')
@@ -126,7 +137,7 @@ export function describeOnEveryDriver(
       let database: ContractDatabase | undefined
       beforeAll(async () => {
         database = await binding.create()
-      })
+      }, startMs)
       afterAll(() => database?.close())
       suite(() => {
         if (database === undefined) throw new Error('the database is there only while tests run')

@@ -132,7 +132,7 @@ describe('the limiter', () => {
     expect(limiter.tryEnter('b', false)).toBe(false)
     expect(limiter.tryEnter('b', true)).toBe(true)
     let freed = 0
-    limiter.onFree(() => freed++)
+    limiter.onFree('b', () => freed++)
     limiter.leave('b')
     limiter.leave('b')
     expect(freed).toBe(1)

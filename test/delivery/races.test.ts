@@ -198,6 +198,30 @@ describe('races at the database', () => {
     expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
   })
 
+  it('what a worker that died had recorded beyond the offset is not taken from the stream again (W1, W3)', async () => {
+    const { id } = await world.webhook()
+    const [, retrying, dead, blocked, loose] = await world.publish(['a', 'b', 'c', 'b', null, 'a'])
+    const later = `now() + interval '1 hour'`
+    await world.sql(
+      `insert into millrace.deliveries (webhook_id, "offset", unit, state, attempts, due_at) values
+       ($1, $2, 'b', 'retrying', 2, ${later}), ($1, $3, 'c', 'dead', 3, null), ($1, $4, 'b', 'blocked', 0, null),
+       ($1, $5, null, 'retrying', 1, ${later})`,
+      [id, retrying, dead, blocked, loose],
+    )
+    await world.sql(`update millrace.webhooks set due_at = ${later}`)
+    const before = await world.sql('select * from millrace.deliveries order by "offset"')
+    const endpoint = createScriptedEndpoint(ports.clock, () => [])
+    await drain({
+      db: world.db,
+      ports,
+      environment: null,
+      budgetMs: 20_000,
+      delivery: endpoint.deliveryFor('drain'),
+    })
+    expect(endpoint.history.map(({ offset }) => offset)).toEqual([1, 6])
+    expect(await world.sql('select * from millrace.deliveries order by "offset"')).toEqual(before)
+  })
+
   it('a webhook whose holder died is claimed as due once its lease has run out, with no wake (W1)', async () => {
     const { id } = await world.webhook()
     await world.publish(['k'])

@@ -14,13 +14,16 @@ import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import pg from 'pg'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../../src/embedded/embedded-postgres.ts'
 import { livePostmaster, readPostmaster } from '../../src/embedded/postmaster.ts'
 import { silentLog } from '../../src/system-ports.ts'
 
 const isRoot = process.getuid?.() === 0
 const folders: string[] = []
+
+// Some of these set up three clusters, each a second of pure processor time on an idle machine.
+vi.setConfig({ testTimeout: 120_000 })
 
 afterEach(async () => {
   for (const folder of folders.splice(0)) {
@@ -31,7 +34,8 @@ afterEach(async () => {
 })
 
 function newFolder(mode = 0o755): string {
-  const folder = mkdtempSync(join(tmpdir(), 'millrace-embedded-'))
+  // Named so that the next run ends the servers of this one, should it be killed.
+  const folder = mkdtempSync(join(tmpdir(), `millrace-test-${process.pid}-`))
   chmodSync(folder, mode)
   folders.push(folder)
   return folder

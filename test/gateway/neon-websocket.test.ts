@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { Client, Pool } from '@neondatabase/serverless'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
@@ -79,6 +81,29 @@ describe('the WebSocket driver through the gateway', () => {
     expect(gateway.connections()).toBe(1)
     await client.end()
     await expect.poll(() => gateway.connections()).toBe(0)
+  })
+})
+
+describe('a tunnel', () => {
+  it.each([
+    ['ends', (socket: WebSocket) => socket.close()],
+    ['is lost', (socket: WebSocket) => socket.terminate()],
+  ])('ends its connection to Postgres when the client %s', async (_how, leave) => {
+    // A target that, unlike Postgres, never closes by itself.
+    const target = createServer({ allowHalfOpen: true }).listen(0, '127.0.0.1')
+    await once(target, 'listening')
+    const { port } = target.address() as AddressInfo
+    const tunnels = await startGateway(`postgres://x@127.0.0.1:${port}/x`)
+    const arrival = once(target, 'connection') as Promise<[Socket]>
+    const socket = new WebSocket(`ws://${tunnels.host}:${tunnels.port}/v2`)
+    await once(socket, 'open')
+    const [far] = await arrival
+    const ended = once(far.resume(), 'end')
+    leave(socket)
+    await ended
+    far.destroy()
+    target.close()
+    await tunnels.close()
   })
 })
 

@@ -49,9 +49,11 @@ describe('the close of a forwarder', () => {
     harness.proxy.blackhole()
     const before = alive('sockets')
     let inFlight = 0
+    let told: AbortSignal | undefined
     const forwarder = harness.forwarder({
       connect: async (signal) => {
         inFlight += 1
+        told = signal
         try {
           return await harness.connect(signal)
         } finally {
@@ -62,7 +64,13 @@ describe('the close of a forwarder', () => {
     forwarder.start()
     await harness.proxy.waitForAccepted(1)
     expect(inFlight).toBe(1)
-    await soon(forwarder.close(), 'the close')
+    const closed = forwarder.close()
+    expect(inFlight).toBe(1)
+    await soon(
+      eventually(() => expect(told?.aborted).toBe(true)),
+      'the abort',
+    )
+    await soon(closed, 'the close')
     expect(inFlight).toBe(0)
     // what is left is the proxy's end, which has not heard of it
     await eventually(() => expect(alive('sockets') - harness.proxy.connections()).toBeLessThanOrEqual(before))

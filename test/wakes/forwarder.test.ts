@@ -113,6 +113,18 @@ describe('the channels of the connection', () => {
     await eventually(async () => expect(await standing()).toEqual(['c', 'millrace.wake']))
     await second!.return!()
     await eventually(async () => expect(await standing()).toEqual(['millrace.wake']))
+
+    const again = forwarder.listen('d')
+    await soon(again.ready, 'ready')
+    await send('d', 'again')
+    expect(await take(again, 1)).toEqual([notification('d', 'again')])
+    expect(harness.scripts).toEqual([
+      'LISTEN "millrace.wake"',
+      'LISTEN "c"; LISTEN "d"',
+      'UNLISTEN "d"',
+      'UNLISTEN "c"',
+      'LISTEN "d"',
+    ])
   })
 
   it('end up as wanted, however fast listeners come and go', async () => {

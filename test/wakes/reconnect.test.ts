@@ -141,6 +141,7 @@ describe('a half-open connection', () => {
     await harness.proxy.waitForAccepted(1)
     await clock.advance(15_000)
     await soon(forwarder.waitFor('degraded'), 'degraded')
+    expect(forwarder.lastError).toMatchObject({ code: 'DATABASE_UNAVAILABLE' })
     harness.proxy.heal()
     await soon(clock.waitForTimers(1), 'the wait before the next attempt')
     await clock.advance(50)

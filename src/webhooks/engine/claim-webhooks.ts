@@ -3,6 +3,7 @@ import { bigintArray, textArray } from '../../db/array-literal.ts'
 import { toNumberOrNull } from '../../db/decode.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
+import { webhookJson } from './webhook-json.ts'
 
 /** Which webhooks a claim looks at. */
 export type ClaimScope =
@@ -48,6 +49,8 @@ export interface ClaimedWebhook {
   dueInMs: number | null
   /** Every secret that signs, the current one first. */
   secrets: { id: string; sealed: string }[]
+  /** Deliveries beyond the offset that have a row, dead ones too: not to be taken from the stream again. */
+  recorded: number[]
   /** Ordering units in which something is retrying or blocked. */
   units: string[]
   /** Retrying deliveries that belong to no unit, counted up to 1000. */
@@ -169,28 +172,6 @@ function inScope(scope: ClaimScope): SQL {
     case 'webhooks':
       return sql`w.id = any (${textArray(scope.ids)})`
   }
-}
-
-function webhookJson(db: Db): SQL {
-  const { webhookSecrets, deliveries } = db.tables
-  return sql`json_build_object(
-    'id', l.id, 'streamId', l.stream_id, 'stream', s.name, 'url', l.url, 'types', l.types,
-    'ordering', l.ordering, 'format', l.format, 'maxAttempts', l.max_attempts, 'scheduleMs', l.schedule_ms,
-    'jitterPercent', l.jitter_percent, 'timeoutMs', l.timeout_ms, 'rateLimit', l.rate_limit,
-    'headers', coalesce(l.headers, '{}'), 'offset', l."offset", 'head', l.head, 'saturated', l.saturated,
-    'dueInMs', ceil(extract(epoch from l.due_at - now()) * 1000),
-    'secrets', (
-      select coalesce(json_agg(json_build_object('id', k.id, 'sealed', k.sealed)
-        order by k.expires_at desc nulls first, k.created_at desc), '[]')
-      from ${webhookSecrets} k
-      where k.webhook_id = l.id and (k.expires_at is null or k.expires_at > now())),
-    'units', (
-      select coalesce(json_agg(distinct d.unit), '[]') from ${deliveries} d
-      where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null),
-    'loose', (
-      select count(*) from (
-        select 1 from ${deliveries} d
-        where d.webhook_id = l.id and d.state = 'retrying' and d.unit is null limit 1000) t))`
 }
 
 function nextDueInMs(db: Db): SQL {

@@ -1,14 +1,17 @@
 import { createSignal } from './signal.ts'
+import { createAllowance, unlimited } from './allowance.ts'
 import type { ClaimScope } from './claim-webhooks.ts'
 import { Engine, type EngineOptions } from './engine.ts'
 import { defaultEngineSettings, type EngineSettings } from './engine-settings.ts'
 
 /** What {@link drain} takes. */
-export interface DrainOptions extends Omit<EngineOptions, 'settings'> {
+export interface DrainOptions extends Omit<EngineOptions, 'settings' | 'allowance'> {
   /** Which webhooks. Default: all. */
   scope?: ClaimScope
   /** Stop after so many milliseconds, with what is being sent finished or broken off. */
   budgetMs: number
+  /** At most so many statements and sends; 10 are the least that get anything done. Default: any number. */
+  maxRequests?: number
   settings?: Partial<EngineSettings>
 }
 
@@ -16,7 +19,7 @@ export interface DrainOptions extends Omit<EngineOptions, 'settings'> {
 export interface DrainReport {
   /** Webhooks that were worked on; one that was worked on twice counts twice. */
   webhooks: number
-  /** The budget ran out before the work did. */
+  /** The time or the requests ran out before the work did. */
   cut: boolean
   /** Milliseconds until there may be something to do again, 0 when cut; null: nothing is known to be. */
   nextDueInMs: number | null
@@ -24,29 +27,32 @@ export interface DrainReport {
   foreignEnvironment: { environment: string | null } | null
 }
 
-/** What is being sent when the budget ends gets so much of it to finish. */
+/** So much of the time is kept for what is being sent to finish, and for writing it down. */
 const finishShare = 0.2
 /** What lies above the horizon, held back by a publisher still at it, is worth another look so much later. */
 const heldBackMs = 1_000
 
 /**
- * One bounded run of the delivery engine: delivers until nothing is left to claim, or the budget is
- * spent. For one webhook and a few events that is four statements: claim, read, flush, claim again
+ * One bounded run of the delivery engine: delivers until nothing is left to claim, or the time or the
+ * requests are spent; then what is being sent gets the rest of the time to finish. For one webhook and a few events that is four statements: claim, read, flush, claim again
  * (what was published while the lease was being given back).
  */
 export async function drain(options: DrainOptions): Promise<DrainReport> {
   const { clock } = options.ports
   const settings = { ...defaultEngineSettings, ...drainSettings, ...options.settings }
-  const engine = new Engine({ ...options, settings })
+  const allowance = options.maxRequests === undefined ? unlimited : createAllowance(options.maxRequests)
+  const engine = new Engine({ ...options, settings, allowance })
   const signal = createSignal(clock)
-  const endAt = clock.now() + options.budgetMs * (1 - finishShare)
+  const report: DrainReport = { webhooks: 0, cut: allowance.low, nextDueInMs: null, foreignEnvironment: null }
+  const endAt = clock.now() + options.budgetMs
+  const stopAt = endAt - options.budgetMs * finishShare
   // what has ended since the last claim: at first, and after any progress, a claim may bring something
   let worthClaiming = true
   engine.onLaneEnd((_stream, progressed) => {
     worthClaiming ||= progressed
     signal.fire()
   })
-  const report: DrainReport = { webhooks: 0, cut: false, nextDueInMs: null, foreignEnvironment: null }
+  allowance.onLow(() => signal.fire())
   let full = false
   try {
     while (!report.cut) {
@@ -63,11 +69,11 @@ export async function drain(options: DrainOptions): Promise<DrainReport> {
         report.foreignEnvironment = claimed.foreignEnvironment
         if (claimed.started === 0 && engine.active === 0) break
       }
-      if (engine.active > 0) await signal.wait(Math.max(0, endAt - clock.now()))
-      report.cut = clock.now() >= endAt
+      if (engine.active > 0 && !allowance.low) await signal.wait(Math.max(0, stopAt - clock.now()))
+      report.cut = allowance.low || clock.now() >= stopAt
     }
   } finally {
-    await engine.stop({ withinMs: Math.max(0, options.budgetMs * finishShare) })
+    await engine.stop({ withinMs: Math.max(0, endAt - clock.now()) })
   }
   return report.cut ? { ...report, nextDueInMs: 0 } : report
 }

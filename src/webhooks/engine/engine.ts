@@ -1,19 +1,19 @@
 import type { Db } from '../../db/port.ts'
 import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
-import { maxPageEvents, readEvents } from '../../streams/read-events.ts'
 import type { Outcome } from '../outcome.ts'
 import { cleanLine } from '../answer-text.ts'
 import type { SendResult } from '../sender.ts'
-import { claimWebhooks, type Claim, type ClaimedWebhook, type ClaimScope } from './claim-webhooks.ts'
+import { unlimited, type Allowance } from './allowance.ts'
+import type { Claim, ClaimedWebhook, ClaimScope } from './claim-webhooks.ts'
 import type { EngineSettings } from './engine-settings.ts'
 import { createFlusher, type Flusher } from './flusher.ts'
-import { flushOutcomes } from './flush-outcomes.ts'
 import type { LaneServices } from './lane-services.ts'
 import { Lane } from './lane.ts'
 import { createLimiter } from './limiter.ts'
-import { loadDueDeliveries, loadUnit } from './load-deliveries.ts'
+import type { LoadedDelivery } from './load-deliveries.ts'
 import { createPageReader, type PageReader } from './page-reader.ts'
+import { createStatements, type Statements } from './statements.ts'
 
 /** Makes attempts and judges them; see attempt.ts for the real one. */
 export interface Delivery {
@@ -32,6 +32,8 @@ export interface EngineOptions {
   settings: EngineSettings
   /** The environment this process was started for (W7); null: none. */
   environment: string | null
+  /** How many statements and sends the platform lets it make; it stops clean before the last. Default: any number. */
+  allowance?: Allowance
 }
 
 /** What a claim brought. */
@@ -55,6 +57,7 @@ export class Engine {
   readonly #options: EngineOptions
   readonly #lanes = new Map<string, Lane>()
   readonly #running = new Set<Promise<void>>()
+  readonly #statements: Statements
   readonly #reader: PageReader
   readonly #flusher: Flusher
   readonly #limiter
@@ -64,15 +67,15 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.#options = options
-    const { db, ports, settings } = options
-    this.#reader = createPageReader((stream, after) =>
-      readEvents(db, stream, { after, limit: maxPageEvents }),
-    )
-    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost })
+    const { db, ports, settings, allowance = unlimited } = options
+    this.#statements = createStatements(db, allowance)
+    allowance.onLow(() => this.#windDown())
+    this.#reader = createPageReader((stream, after) => this.#statements.readPage(stream, after))
+    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost, allowance })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),
-      flush: (lanes) => flushOutcomes(db, lanes, settings.leaseMs),
+      flush: (lanes) => this.#statements.flush(lanes, settings.leaseMs),
       onError: (error) =>
         ports.log.warn({ err: error }, 'delivery outcomes could not be written, trying again'),
       leaseMs: settings.leaseMs,
@@ -119,13 +122,14 @@ export class Engine {
 
   /** Claims what the scope holds and room allows, and begins to work on it. One statement, and one more with due retries. */
   async claim(scope: ClaimScope): Promise<ClaimReport> {
-    const { db, ports, settings, environment } = this.#options
+    const { ports, settings, environment } = this.#options
     const limit = settings.maxLanes - this.#lanes.size
     if (limit <= 0 || this.#stopping)
       return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
     const token = crypto.randomUUID()
     const leasedAt = ports.clock.now()
-    const claim = await claimWebhooks(db, { scope, token, leaseMs: settings.leaseMs, limit, environment })
+    const { leaseMs } = settings
+    const claim = await this.#statements.claim({ scope, token, leaseMs, limit, environment })
     await this.#begin(claim, token, leasedAt)
     return {
       started: claim.webhooks.length,
@@ -141,8 +145,7 @@ export class Engine {
    */
   async stop(options: { withinMs: number }): Promise<void> {
     const { clock } = this.#options.ports
-    this.#stopping = true
-    for (const lane of this.#lanes.values()) lane.stop()
+    this.#windDown()
     this.#flusher.request(0)
     const abandon = clock.setTimeout(() => {
       for (const lane of this.#lanes.values()) lane.abandon()
@@ -161,6 +164,11 @@ export class Engine {
     this.#flusher.close()
   }
 
+  #windDown(): void {
+    this.#stopping = true
+    for (const lane of this.#lanes.values()) lane.stop()
+  }
+
   async #allEnded(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running)
   }
@@ -176,6 +184,7 @@ export class Engine {
       this.#lanes.get(webhook.id)?.lose()
       const lane = new Lane(webhook, token, leasedAt, services)
       this.#lanes.set(webhook.id, lane)
+      if (this.#stopping) lane.stop()
       const mine = loaded.filter(({ webhookId }) => webhookId === webhook.id)
       const run: Promise<void> = lane.run(mine).then(() => this.#ended(lane, run))
       this.#running.add(run)
@@ -196,9 +205,9 @@ export class Engine {
   }
 
   /** Should it fail, each lane loads its own. */
-  async #loadDue(ids: readonly string[]): ReturnType<typeof loadDueDeliveries> {
+  async #loadDue(ids: readonly string[]): Promise<LoadedDelivery[]> {
     try {
-      return await loadDueDeliveries(this.#options.db, ids)
+      return await this.#statements.loadDue(ids)
     } catch (error) {
       this.#options.ports.log.warn({ err: error }, 'due retries could not be loaded, trying again')
       return []
@@ -211,17 +220,25 @@ export class Engine {
     this.#laneEnded(lane.webhook.streamId, lane.progressed)
   }
 
+  /** A drain gives leases back at once, but several with one statement while others are still at work. */
+  #requestRelease(atOnce: boolean): void {
+    const { lingerMs, flushMs } = this.#options.settings
+    const last = [...this.#lanes.values()].every((lane) => lane.isDone())
+    this.#flusher.request(atOnce || (last && lingerMs === 0) ? 0 : flushMs)
+  }
+
   #services(delivery: Delivery): LaneServices {
-    const { db, ports, settings } = this.#options
+    const { ports, settings } = this.#options
     return {
       clock: ports.clock,
       reader: this.#reader,
       limiter: this.#limiter,
-      loadDue: (ids) => loadDueDeliveries(db, ids),
-      loadUnit: (webhookId, unit) => loadUnit(db, webhookId, unit),
+      loadDue: (ids) => this.#statements.loadDue(ids),
+      loadUnits: (webhookId, units) => this.#statements.loadUnits(webhookId, units),
       deliver: (webhook, event, signal) => attemptSafely(delivery, webhook, event, signal),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
+      requestRelease: (atOnce) => this.#requestRelease(atOnce),
       onError: (error, webhookId) =>
         ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,

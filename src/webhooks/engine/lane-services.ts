@@ -16,13 +16,15 @@ export interface LaneServices {
   reader: PageReader
   limiter: Limiter
   loadDue(webhookIds: readonly string[]): Promise<LoadedDelivery[]>
-  loadUnit(webhookId: string, unit: string): Promise<LoadedDelivery[]>
+  loadUnits(webhookId: string, units: readonly string[]): Promise<LoadedDelivery[]>
   /** Makes one attempt. Never rejects. */
   deliver(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
   /** Asks for a flush within so many milliseconds. */
   requestFlush(withinMs: number): void
+  /** The lane is done: asks for the flush that gives its lease back, at once if it was told to stop. */
+  requestRelease(atOnce: boolean): void
   /** A database call failed: the lane goes on after a pause. */
   onError(error: unknown, webhookId: string): void
   settings: LaneSettings

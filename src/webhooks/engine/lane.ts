@@ -31,7 +31,7 @@ export class Lane {
   readonly #units: Units
   readonly #pacing: Pacing
   readonly #changes = createChanges()
-  readonly #matches: (type: string) => boolean
+  readonly #matches: (event: StoredEvent) => boolean
   readonly #host: string
   /** What is being sent, since when, and how to break it off. */
   readonly #sending = new Map<Item, { since: number; abort: AbortController }>()
@@ -42,6 +42,8 @@ export class Lane {
   #sent = false
   /** It was told to stop: the lease goes back at once. */
   #stopped = false
+  /** While it stops, what lies below is still sent: above it something was, which would be sent again. */
+  #finishBelow = 0
   readonly #lease: Lease
   #stored: { offset: number; saturated: boolean }
 
@@ -57,7 +59,7 @@ export class Lane {
     this.#units = createUnits(webhook.units)
     this.#cursor = createCursor(services.reader, webhook.stream)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
-    this.#matches = typeMatcher(webhook.types)
+    this.#matches = matcherOf(webhook)
     this.#host = new URL(webhook.url).host
     this.#recorded = createRecorded({
       webhook,
@@ -78,7 +80,6 @@ export class Lane {
    */
   async run(dueNow: readonly LoadedDelivery[]): Promise<void> {
     if (dueNow.length > 0) this.#recorded.begin(dueNow)
-    const { lingerMs, flushMs } = this.#services.settings
     while (this.#isOpen()) {
       try {
         if (this.#phase === 'working') this.#recorded.load()
@@ -92,7 +93,7 @@ export class Lane {
       if (this.#isBusy()) await this.#signal.wait()
       else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen()) this.#phase = 'releasing'
     }
-    this.#services.requestFlush(this.#stopped || lingerMs === 0 ? 0 : flushMs)
+    this.#services.requestRelease(this.#stopped)
     while (this.#phase === 'releasing') await this.#signal.wait()
     this.#alarm.cancel()
   }
@@ -108,15 +109,23 @@ export class Lane {
     this.#lease.age()
   }
 
-  /** Begins nothing new, finishes what is being sent, gives the lease back. */
+  /**
+   * Takes nothing new, finishes what is being sent and what lies before that in the stream, so that
+   * nothing will be sent twice, and gives the lease back.
+   */
   stop(): void {
     this.#stopped = true
-    if (this.#phase === 'working') this.#phase = 'stopping'
+    if (this.#phase === 'working') {
+      this.#phase = 'stopping'
+      const sending = [...this.#sending.keys()].map(({ entry, event }) => (entry === null ? 0 : event.offset))
+      this.#finishBelow = Math.max(this.#window.settledTo(), ...sending)
+    }
     this.#signal.fire()
   }
 
   /** Breaks off what is being sent: its outcome stays open, and it is sent again later. */
   abandon(): void {
+    this.#finishBelow = 0
     for (const { abort } of this.#sending.values()) abort.abort()
   }
 
@@ -130,6 +139,11 @@ export class Lane {
   /** It has sent something, or got on in the stream; false: what there is lies above the horizon. */
   get progressed(): boolean {
     return this.#sent || this.#window.lowWater() > this.webhook.offset
+  }
+
+  /** Nothing is left to do but to give the lease back. */
+  isDone(): boolean {
+    return !this.#isOpen()
   }
 
   /** By the local clock, the lease should be renewed. */
@@ -188,8 +202,13 @@ export class Lane {
 
   #isBusy(): boolean {
     if (this.#sending.size > 0) return this.#isOpen()
+    if (this.#phase === 'stopping') return this.#hasReady()
     if (this.#phase !== 'working') return false
-    return this.#units.hasReady || this.#recorded.isLoading || this.#units.reloadsWanted || this.#wantsMore()
+    return this.#hasReady() || this.#recorded.isLoading || this.#units.reloadsWanted || this.#wantsMore()
+  }
+
+  #hasReady(): boolean {
+    return this.#phase === 'stopping' ? this.#units.hasReadyBelow(this.#finishBelow) : this.#units.hasReady
   }
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
@@ -233,7 +252,7 @@ export class Lane {
   }
 
   #take(event: StoredEvent): void {
-    if (!this.#matches(event.type)) return this.#window.scannedTo(event.offset)
+    if (!this.#matches(event)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
     const item: Item = {
       event,
@@ -253,19 +272,20 @@ export class Lane {
   }
 
   #dispatch(): void {
-    while (
-      this.#phase === 'working' &&
-      this.#units.hasReady &&
-      this.#sending.size < this.#pacing.concurrency()
-    ) {
+    while (this.#isOpen() && this.#hasReady() && this.#sending.size < this.#pacing.concurrency()) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
-      if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0))
-        return this.#services.limiter.onFree(this.#signal.fire)
-      const item = this.#units.next()
+      if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0)) return this.#awaitPlace()
+      const item = this.#phase === 'stopping' ? this.#units.nextBelow(this.#finishBelow) : this.#units.next()
       if (item !== undefined) void this.#send(item)
     }
+  }
+
+  #awaitPlace(): void {
+    const { limiter } = this.#services
+    if (this.#phase === 'stopping' && limiter.spent) this.#finishBelow = 0
+    else limiter.onFree(this.#host, this.#signal.fire)
   }
 
   async #send(item: Item): Promise<void> {
@@ -341,4 +361,11 @@ export class Lane {
     if (item.entry === null || !item.hasRow) return
     this.#changes.put(rowOf(item, { state: 'retrying', attempts: item.attempts }))
   }
+}
+
+/** Which events of the stream are to be sent: those of the types asked for that have no row yet. */
+function matcherOf({ types, recorded }: ClaimedWebhook): (event: StoredEvent) => boolean {
+  const matches = typeMatcher(types)
+  const known = new Set(recorded)
+  return ({ type, offset }) => matches(type) && !known.has(offset)
 }

@@ -35,14 +35,19 @@ export async function loadDueDeliveries(db: Db, webhookIds: readonly string[]): 
   )
 }
 
-/** What stands in an ordering unit of a webhook, in order: its head first. */
-export async function loadUnit(db: Db, webhookId: string, unit: string): Promise<LoadedDelivery[]> {
+/** What stands in some ordering units of a webhook, in order: their heads first. One statement for all of them. */
+export async function loadUnits(
+  db: Db,
+  webhookId: string,
+  units: readonly string[],
+): Promise<LoadedDelivery[]> {
   const { deliveries } = db.tables
   return load(
     db,
-    sql`(
+    sql`unnest(${textArray(units)}) as wanted (unit)
+      cross join lateral (
         select d.* from ${deliveries} d
-        where d.webhook_id = ${webhookId} and d.unit = ${unit} and d.state <> 'dead'
+        where d.webhook_id = ${webhookId} and d.unit = wanted.unit and d.state <> 'dead'
         order by d."offset" limit ${loadLimit}
       ) d`,
   )

@@ -31,13 +31,16 @@ export interface RecordedOptions {
   webhook: ClaimedWebhook
   /** Local time just before the claim was sent. */
   leasedAt: number
-  services: Pick<LaneServices, 'clock' | 'loadDue' | 'loadUnit' | 'requestFlush' | 'onError'>
+  services: Pick<LaneServices, 'clock' | 'loadDue' | 'loadUnits' | 'requestFlush' | 'onError'>
   changes: Changes
   units: Units
   alarm: Pick<Alarm, 'ring'>
   /** Something was loaded, or could not be. */
   onLoaded: () => void
 }
+
+/** With up to 64 events each, that is as much as one answer should hold. */
+const maxUnitsPerLoad = 32
 
 export function createRecorded(options: RecordedOptions): Recorded {
   const { webhook, leasedAt, services, changes, units, alarm } = options
@@ -86,9 +89,16 @@ export function createRecorded(options: RecordedOptions): Recorded {
     units.loaded(unit, usable.map(inHand))
   }
 
-  async function loadUnit(unit: string): Promise<void> {
-    const done = await fetch(async () => acceptUnit(unit, await services.loadUnit(webhook.id, unit)))
-    if (!done) units.reloadSoon(unit)
+  async function loadUnits(names: readonly string[]): Promise<void> {
+    const done = await fetch(async () => {
+      const found = await services.loadUnits(webhook.id, names)
+      for (const name of names)
+        acceptUnit(
+          name,
+          found.filter(({ unit }) => unit === name),
+        )
+    })
+    if (!done) for (const name of names) units.reloadSoon(name)
   }
 
   function isFresh({ offset, unit }: LoadedDelivery): boolean {
@@ -128,7 +138,8 @@ export function createRecorded(options: RecordedOptions): Recorded {
   /** Once the outcome that took a unit's head away is written: before, the head would be loaded again. */
   function reloadUnits(): void {
     if (!units.reloadsWanted) return
-    for (const unit of units.takeReloads((name) => !changes.hasOutcomesOf(name))) void loadUnit(unit)
+    const names = units.takeReloads((name) => !changes.hasOutcomesOf(name), maxUnitsPerLoad)
+    if (names.length > 0) void loadUnits(names)
     if (units.reloadsWanted) services.requestFlush(0)
   }
 

@@ -24,6 +24,8 @@ export interface Harness {
   db: Db
   /** The dedicated sessions that forwarders have made, oldest first. */
   connections: DirectConnection[]
+  /** The LISTENs and UNLISTENs they were given. */
+  scripts: string[]
   forwarder(options?: Partial<ForwarderOptions>): Forwarder
   /** Ends the forwarder's session on the server; resolves with how many there were. */
   terminate(): Promise<number>
@@ -39,6 +41,7 @@ export async function createHarness(): Promise<Harness> {
   const outside = new pg.Pool({ connectionString: database.url, application_name: 'outside' })
   outside.on('error', () => {})
   const ports = createSystemPorts()
+  const scripts: string[] = []
   const connections: DirectConnection[] = []
   const forwarders: Forwarder[] = []
   const db = createNodePostgresDb({ url: database.url })
@@ -46,7 +49,13 @@ export async function createHarness(): Promise<Harness> {
   const connect: Connect = async (signal) => {
     const connection = await proxied.connectDirect({ signal })
     connections.push(connection)
-    return connection
+    return {
+      ...connection,
+      execute(script) {
+        scripts.push(script)
+        return connection.execute(script)
+      },
+    }
   }
   const count = async (sql: string): Promise<number> => Number((await outside.query(sql)).rows[0].n)
   return {
@@ -57,6 +66,7 @@ export async function createHarness(): Promise<Harness> {
     ports,
     db,
     connections,
+    scripts,
     forwarder(options = {}) {
       const forwarder = createForwarder({
         connect,

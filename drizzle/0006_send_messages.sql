@@ -1,0 +1,153 @@
+-- Rows come and go here by the thousand, and a claim steps over what vacuum has not yet removed: do
+-- not wait until a fifth of the table is dead.
+ALTER TABLE "millrace"."messages" SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.1);
+--> statement-breakpoint
+-- Finds a queue, or makes it.
+CREATE FUNCTION "millrace"."ensure_queue"(p_queue text) RETURNS integer
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_queue_id integer;
+BEGIN
+  SELECT q.id INTO v_queue_id FROM "millrace"."queues" q WHERE q.name = p_queue;
+  IF NOT FOUND THEN
+    INSERT INTO "millrace"."queues" (name) VALUES (p_queue)
+      ON CONFLICT (name) DO UPDATE SET name = excluded.name
+      RETURNING id INTO v_queue_id;
+  END IF;
+  RETURN v_queue_id;
+END
+$$;
+--> statement-breakpoint
+-- Tells workers that a queue may have something new, or due at another time; delivered when the
+-- transaction commits.
+CREATE FUNCTION "millrace"."wake_queue"(p_queue_id integer) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM pg_notify(btrim('"millrace"', '"') || '.wake', 'q' || p_queue_id);
+END
+$$;
+--> statement-breakpoint
+-- Sends messages to a queue, making the queue with its first, in whatever transaction it is called
+-- from. The arrays run in parallel with p_data, one element a message; an array that is null stands
+-- for nulls. A message whose dedupe key is taken is not sent: o_ids has the number of the one that
+-- holds the key, and o_sent leaves it out (it holds the positions, from 1, of what was sent).
+CREATE FUNCTION "millrace"."send_messages"(
+  p_queue text,
+  p_data text[],
+  p_types text[],
+  p_keys text[],
+  p_headers text[],
+  p_priorities bigint[],
+  p_delays_ms bigint[],
+  p_times text[],
+  p_max_attempts bigint[],
+  p_lease_ms bigint[],
+  p_backoff_base_ms bigint[],
+  p_backoff_max_ms bigint[],
+  p_backoff_factors double precision[],
+  p_dedupe_keys text[],
+  p_dedupe_windows_ms bigint[],
+  OUT o_queue_id integer,
+  OUT o_ids bigint[],
+  OUT o_sent bigint[]
+)
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_sequence regclass := '"millrace"."messages_id_seq"';
+  v_ids bigint[];
+BEGIN
+  o_queue_id := "millrace"."ensure_queue"(p_queue);
+  v_ids := ARRAY(SELECT nextval(v_sequence) FROM generate_series(1, cardinality(p_data)));
+  o_ids := v_ids;
+
+  IF p_dedupe_keys IS NOT NULL THEN
+    -- sorted, so that two senders of the same keys wait for each other in one order
+    INSERT INTO "millrace"."dedupe_keys" AS k (queue_id, key, message_id, expires_at)
+      SELECT o_queue_id, d.key, v_ids[d.position], v_now + d.window_ms * interval '1 ms'
+        FROM (
+          SELECT DISTINCT ON (u.key) u.key, u.window_ms, u.position
+            FROM unnest(p_dedupe_keys, p_dedupe_windows_ms) WITH ORDINALITY AS u (key, window_ms, position)
+            WHERE u.key IS NOT NULL
+            ORDER BY u.key, u.position
+        ) d
+        ORDER BY d.key
+      ON CONFLICT (queue_id, key) DO UPDATE
+        SET message_id = excluded.message_id, expires_at = excluded.expires_at
+        WHERE k.expires_at <= v_now;
+    o_ids := ARRAY(
+      SELECT coalesce(k.message_id, v_ids[u.position])
+        FROM unnest(p_dedupe_keys) WITH ORDINALITY AS u (key, position)
+        LEFT JOIN "millrace"."dedupe_keys" k ON k.queue_id = o_queue_id AND k.key = u.key
+        ORDER BY u.position
+    );
+  END IF;
+
+  -- The second of a key and all after it go straight behind the first: both commit together, so
+  -- whoever settles the first finds them.
+  WITH inserted AS (
+    INSERT INTO "millrace"."messages" (id, due_at, queue_id, state, priority, attempts, max_attempts, lease_ms,
+        backoff_base_ms, backoff_max_ms, backoff_factor, sent_at, type, key, data, headers)
+      SELECT v_ids[g.position], g.due_at, o_queue_id,
+          CASE
+            WHEN g.key IS NOT NULL AND g.place > 1 THEN 'blocked'
+            WHEN g.due_at IS NOT NULL THEN 'delayed'
+            ELSE 'ready'
+          END,
+          coalesce(g.priority, 0), 0, g.max_attempts, g.lease_ms,
+          g.backoff_base_ms, g.backoff_max_ms, g.backoff_factor, v_now, g.type, g.key, g.data::json, g.headers::json
+        FROM (
+          SELECT u.*,
+              CASE WHEN w.due_at > v_now THEN w.due_at END AS due_at,
+              row_number() OVER (PARTITION BY u.key ORDER BY u.position) AS place
+            FROM unnest(p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms, p_times, p_max_attempts,
+              p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors) WITH ORDINALITY
+              AS u (data, type, key, headers, priority, delay_ms, at, max_attempts,
+              lease_ms, backoff_base_ms, backoff_max_ms, backoff_factor, position)
+            CROSS JOIN LATERAL (
+              SELECT coalesce(u.at::timestamptz, v_now + u.delay_ms * interval '1 ms') AS due_at
+            ) w
+            WHERE o_ids[u.position] = v_ids[u.position]
+        ) g
+      RETURNING id
+  )
+  SELECT coalesce(array_agg(u.position ORDER BY u.position), '{}') INTO o_sent
+    FROM inserted i JOIN unnest(v_ids) WITH ORDINALITY AS u (id, position) ON u.id = i.id;
+END
+$$;
+--> statement-breakpoint
+-- Send outside a transaction, in one round trip: send, COMMIT, and only then wake, so that the global
+-- lock of a notifying commit is not held while the data is written to disk. Inside a transaction
+-- block it raises 2D000: there `send_messages` and `wake_queue` are called.
+CREATE PROCEDURE "millrace"."send"(
+  p_queue text,
+  p_data text[],
+  p_types text[],
+  p_keys text[],
+  p_headers text[],
+  p_priorities bigint[],
+  p_delays_ms bigint[],
+  p_times text[],
+  p_max_attempts bigint[],
+  p_lease_ms bigint[],
+  p_backoff_base_ms bigint[],
+  p_backoff_max_ms bigint[],
+  p_backoff_factors double precision[],
+  p_dedupe_keys text[],
+  p_dedupe_windows_ms bigint[],
+  INOUT o_queue_id integer DEFAULT NULL,
+  INOUT o_ids bigint[] DEFAULT NULL,
+  INOUT o_sent bigint[] DEFAULT NULL
+)
+LANGUAGE plpgsql AS $$
+BEGIN
+  SELECT s.o_queue_id, s.o_ids, s.o_sent INTO o_queue_id, o_ids, o_sent
+    FROM "millrace"."send_messages"(p_queue, p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms,
+      p_times, p_max_attempts, p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors,
+      p_dedupe_keys, p_dedupe_windows_ms) s;
+  COMMIT;
+  IF o_sent <> '{}' THEN
+    PERFORM "millrace"."wake_queue"(o_queue_id);
+  END IF;
+END
+$$;

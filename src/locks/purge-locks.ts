@@ -1,0 +1,20 @@
+import { sql } from 'drizzle-orm'
+import type { Executor } from '../db/port.ts'
+import { runQuery } from '../db/run.ts'
+
+/**
+ * Deletes the rows of locks that nobody has held for a day, at most 1000 at a time; returns how many.
+ * Fences are numbered across all locks, so a lock that is taken again later still gets a higher one; the
+ * day is for a contender that drew its number and was then held up before it could insert it.
+ */
+export async function purgeLocks(db: Executor): Promise<number> {
+  const { locks } = db.tables
+  const rows = await runQuery<{ name: string }>(
+    db,
+    sql`delete from ${locks} l where l.name in (
+        select o.name from ${locks} o where o.until < clock_timestamp() - interval '1 day'
+        order by o.until limit 1000 for update skip locked)
+      returning l.name`,
+  )
+  return rows.length
+}

@@ -1,0 +1,91 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Db } from '../db/port.ts'
+import type { Clock } from '../ports.ts'
+import type { AttemptReport } from '../webhooks/deliver-event.ts'
+import { deliveryBacklog } from '../webhooks/delivery-backlog.ts'
+import type { Delivery } from '../webhooks/engine/engine.ts'
+
+/** The metrics of a process that delivers. */
+export interface Metrics {
+  /** Counts an attempt that was judged. */
+  onAttempt(report: AttemptReport): void
+  /** Counts what is on its way. */
+  watch(delivery: (installationId: string) => Delivery): (installationId: string) => Delivery
+  /** The Prometheus text; asks the database how far delivery is behind. One statement. */
+  text(): Promise<string>
+}
+
+/** From a loopback answer to the longest time-out a webhook can have. */
+const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+/** From a wake at once to a poll after a minute. */
+const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300]
+
+export function createMetrics(db: Db, clock: Clock): Metrics {
+  const registers = [new Registry()]
+  const attempts = new Counter({
+    name: 'millrace_attempts_total',
+    help: 'Attempts to deliver, by what became of them.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const duration = new Histogram({
+    name: 'millrace_attempt_seconds',
+    help: 'How long an attempt took.',
+    buckets: attemptBuckets,
+    registers,
+  })
+  const latency = new Histogram({
+    name: 'millrace_delivery_latency_seconds',
+    help: 'From publish to the receipt of events that were delivered at the first attempt.',
+    buckets: latencyBuckets,
+    registers,
+  })
+  const inFlight = new Gauge({
+    name: 'millrace_sends_in_flight',
+    help: 'Requests on their way now.',
+    registers,
+  })
+  const setBacklog = createBacklogGauges(registers)
+
+  return {
+    onAttempt({ event, attempt, result, outcome }) {
+      attempts.inc({ outcome: outcome.kind })
+      duration.observe(result.durationMs / 1000)
+      if (outcome.kind !== 'delivered' || attempt > 1) return
+      latency.observe(Math.max(0, clock.now() - event.publishedAt.getTime()) / 1000)
+    },
+    watch: (delivery) => (installationId) => {
+      const inner = delivery(installationId)
+      return {
+        judge: inner.judge,
+        async attempt(webhook, event, signal) {
+          inFlight.inc()
+          try {
+            return await inner.attempt(webhook, event, signal)
+          } finally {
+            inFlight.dec()
+          }
+        },
+      }
+    },
+    async text() {
+      setBacklog(await deliveryBacklog(db))
+      return registers[0]!.metrics()
+    },
+  }
+}
+
+function createBacklogGauges(registers: Registry[]) {
+  const gauge = (name: string, help: string, labelNames: string[] = []): Gauge =>
+    new Gauge({ name, help, labelNames, registers })
+  const webhooks = gauge('millrace_webhooks', 'Webhooks, by state.', ['state'])
+  const deliveries = gauge('millrace_deliveries', 'Deliveries in trouble, by state.', ['state'])
+  const behind = gauge('millrace_webhooks_behind', 'Active webhooks with events to come, up to 1000.')
+  const lag = gauge('millrace_delivery_lag_seconds', 'Age of the oldest event not yet taken by its webhook.')
+  return (backlog: Awaited<ReturnType<typeof deliveryBacklog>>): void => {
+    for (const [state, count] of Object.entries(backlog.webhooks)) webhooks.set({ state }, count)
+    for (const [state, count] of Object.entries(backlog.deliveries)) deliveries.set({ state }, count)
+    behind.set(backlog.behind)
+    lag.set(backlog.lagSeconds)
+  }
+}

@@ -1,0 +1,95 @@
+import { sql } from 'drizzle-orm'
+import { textArray } from '../db/array-literal.ts'
+import { toDate, toNumber, toNumberOrNull } from '../db/decode.ts'
+import type { Db } from '../db/port.ts'
+import { qualified, runQuery } from '../db/run.ts'
+import { assertLabel } from '../schema/labels.ts'
+import { assertSharedName } from '../schema/names.ts'
+import type { ClaimedMessage } from './message.ts'
+import { wholeNumber } from './validate-message.ts'
+
+/** One claim takes at most so many. */
+export const maxMessagesPerClaim = 1000
+
+/** Options of {@link claimMessages}. */
+export interface ClaimOptions {
+  /** At most so many messages: default 1, at most 1000; 0 and less claims nothing. */
+  limit?: number
+  /** Only messages of these types; absent or empty: all, also those without a type. */
+  types?: readonly string[]
+  /** How long the leases last: 1 to 86400000; default: what each message says. */
+  leaseMs?: number
+}
+
+/** What {@link claimMessages} returns. */
+export interface Claimed {
+  /** In the order of priority, then of sending. */
+  messages: ClaimedMessage[]
+  /**
+   * Where there were fewer than `limit`: in how many milliseconds something is due that the queue has
+   * already (a delay, a retry, a lease that may run out); null: nothing. Otherwise 0.
+   */
+  nextDueMs: number | null
+}
+
+/**
+ * Claims messages, each with a lease and one attempt counted. One statement, which also takes back
+ * what was leased too long: such a message is claimed again, or dead if that was its last attempt (Q2).
+ * Of a key it never hands out a message while another of it is leased, nor before an earlier one. A
+ * queue that does not exist has nothing.
+ *
+ * It always runs in a transaction of its own.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT
+ */
+export async function claimMessages(db: Db, queue: string, options: ClaimOptions = {}): Promise<Claimed> {
+  assertSharedName('queue', queue)
+  const limit = Math.min(Math.floor(options.limit ?? 1), maxMessagesPerClaim)
+  const types = options.types?.length ? options.types : null
+  for (const type of types ?? []) assertLabel(type, 'types', 256)
+  if (options.leaseMs !== undefined) wholeNumber(options.leaseMs, 'leaseMs', 1, 86_400_000)
+  if (!(limit > 0)) return { messages: [], nextDueMs: 0 }
+  const rows = await runQuery<ClaimRow>(
+    db,
+    sql`select o_id::text, o_lease::text, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
+        o_data, o_headers, o_sent_at, o_last_error, o_next_ms::text
+      from ${qualified(db, 'claim_messages')}(${queue}::text, ${limit}::integer, ${textArray(types)},
+        ${options.leaseMs ?? null}::integer)`,
+  )
+  const end = rows.find((row) => row.o_id === null)
+  const nextDueMs = rows.length < limit || end !== undefined ? toNumberOrNull(end?.o_next_ms) : 0
+  return { messages: rows.filter((row) => row.o_id !== null).map(toClaimed), nextDueMs }
+}
+
+interface ClaimRow {
+  o_id: string | null
+  o_lease: string
+  o_attempt: number
+  o_max_attempts: number
+  o_lease_ms: number
+  o_priority: number
+  o_type: string | null
+  o_key: string | null
+  o_data: string
+  o_headers: string | null
+  o_sent_at: unknown
+  o_last_error: string | null
+  o_next_ms: string | null
+}
+
+function toClaimed(row: ClaimRow): ClaimedMessage {
+  return {
+    id: toNumber(row.o_id),
+    lease: row.o_lease,
+    attempt: row.o_attempt,
+    maxAttempts: row.o_max_attempts,
+    leaseMs: row.o_lease_ms,
+    priority: row.o_priority,
+    type: row.o_type,
+    key: row.o_key,
+    dataText: row.o_data,
+    headers: row.o_headers === null ? null : (JSON.parse(row.o_headers) as Record<string, string>),
+    sentAt: toDate(row.o_sent_at),
+    lastError: row.o_last_error,
+  }
+}

@@ -1,0 +1,174 @@
+import { sql, type SQL } from 'drizzle-orm'
+import { bigintArray, textArray } from '../db/array-literal.ts'
+import { toNumbers } from '../db/decode.ts'
+import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
+import { qualified, runQuery } from '../db/run.ts'
+import { invalidInput } from '../errors/millrace-error.ts'
+import { assertSharedName } from '../schema/names.ts'
+import type { Held } from './message.ts'
+import { wholeNumber } from './validate-message.ts'
+
+/** A batch beyond this belongs into several. */
+const maxItems = 10_000
+/** A reason is for a person to read, not for a stack of a megabyte. */
+const maxReasonLength = 2048
+
+/** A message to be tried again. */
+export interface Retry extends Held {
+  /** Not before so many milliseconds from now: 0 to 31622400000; default: the message's own backoff. */
+  delayMs?: number
+  /** What went wrong, kept with the message; the first 2048 characters. */
+  error?: string
+}
+
+/** A message to be given up. */
+export interface Failure extends Held {
+  /** Kept with the dead letter; the first 2048 characters. */
+  reason: string
+}
+
+/** What became of a retried message: it waits, it died of it (no attempts left), or the lease was lost. */
+export type RetryOutcome = 'waiting' | 'dead' | 'lost'
+
+/**
+ * Finishes messages. Answers for each whether its lease still held; where it did not, nothing was
+ * changed (Q1). One statement; with `{ tx }` it counts with the caller's commit (Q3).
+ *
+ * A lease holds until its time is over *and* somebody has claimed or swept the message since, so work
+ * that ends a moment late still counts.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT; ISOLATION_LEVEL when `{ tx }` is above READ COMMITTED and a
+ *   message has a key (so do the others here, but for {@link extendMessages})
+ */
+export function ackMessages(
+  db: Db,
+  queue: string,
+  items: readonly Held[],
+  options: TxOption = {},
+): Promise<boolean[]> {
+  return settle(executorFor(db, options), 'ack_messages', queue, items)
+}
+
+/**
+ * Gives back messages that were claimed and not begun: ready at once, the attempt not counted.
+ * Otherwise as {@link ackMessages}.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
+ */
+export function returnMessages(
+  db: Db,
+  queue: string,
+  items: readonly Held[],
+  options: TxOption = {},
+): Promise<boolean[]> {
+  return settle(executorFor(db, options), 'return_messages', queue, items)
+}
+
+/** Options of {@link extendMessages}. */
+export interface ExtendOptions extends TxOption {
+  /** How long from now on: 1 to 86400000; default: what each message says. */
+  leaseMs?: number
+}
+
+/**
+ * Prolongs leases; never shortens one. A message that another transaction is settling at the moment is
+ * answered as held, and not waited for. Otherwise as {@link ackMessages}.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT
+ */
+export function extendMessages(
+  db: Db,
+  queue: string,
+  items: readonly Held[],
+  options: ExtendOptions = {},
+): Promise<boolean[]> {
+  const { leaseMs } = options
+  if (leaseMs !== undefined) wholeNumber(leaseMs, 'leaseMs', 1, 86_400_000)
+  const on = executorFor(db, options)
+  return settle(on, 'extend_messages', queue, items, sql`, ${leaseMs ?? null}::integer`)
+}
+
+/**
+ * Moves messages into the dead letters at once, whatever attempts they had left. Otherwise as
+ * {@link ackMessages}.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
+ */
+export function failMessages(
+  db: Db,
+  queue: string,
+  items: readonly Failure[],
+  options: TxOption = {},
+): Promise<boolean[]> {
+  const reasons = textArray(items.map((item) => cleanText(item.reason)))
+  return settle(executorFor(db, options), 'fail_messages', queue, items, sql`, ${reasons}`)
+}
+
+/**
+ * Gives messages back to be tried again, after a delay or their own backoff; after their last attempt
+ * they die instead. Otherwise as {@link ackMessages}.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
+ */
+export async function retryMessages(
+  db: Db,
+  queue: string,
+  items: readonly Retry[],
+  options: TxOption = {},
+): Promise<RetryOutcome[]> {
+  const on = executorFor(db, options)
+  const held = heldArguments(queue, items)
+  for (const { delayMs } of items) if (delayMs !== undefined) assertDelay(delayMs)
+  if (items.length === 0) return []
+  const delays = bigintArray(items.map((item) => item.delayMs ?? null))
+  const errors = textArray(items.map((item) => (item.error === undefined ? null : cleanText(item.error))))
+  const [row] = await runQuery<{ o_waiting: unknown; o_dead: unknown }>(
+    on,
+    sql`select o_waiting, o_dead from ${qualified(on, 'retry_messages')}(${held}, ${delays}, ${errors})`,
+  )
+  const waiting = new Set(toNumbers(row?.o_waiting))
+  const dead = new Set(toNumbers(row?.o_dead))
+  return items.map((_, index) => (waiting.has(index + 1) ? 'waiting' : dead.has(index + 1) ? 'dead' : 'lost'))
+}
+
+/**
+ * Checks the delay of a retry.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertDelay(delayMs: number): void {
+  wholeNumber(delayMs, 'delayMs', 0, 366 * 86_400_000)
+}
+
+async function settle(
+  on: Executor,
+  name: string,
+  queue: string,
+  items: readonly Held[],
+  more: SQL = sql``,
+): Promise<boolean[]> {
+  const held = heldArguments(queue, items)
+  if (items.length === 0) return []
+  const [row] = await runQuery<{ held: unknown }>(
+    on,
+    sql`select ${qualified(on, name)}(${held}${more}) as held`,
+  )
+  const positions = new Set(toNumbers(row?.held))
+  return items.map((_, index) => positions.has(index + 1))
+}
+
+const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
+
+/** Anything that cannot be a lease token is one that nobody holds. */
+function heldArguments(queue: string, items: readonly Held[]): SQL {
+  assertSharedName('queue', queue)
+  if (items.length > maxItems) throw invalidInput('items', `are more than ${maxItems} in one call`)
+  for (const { id } of items) wholeNumber(id, 'id', 0, Number.MAX_SAFE_INTEGER)
+  const leases = items.map(({ lease }) => (uuid.test(lease) ? lease : null))
+  return sql`${queue}::text, ${bigintArray(items.map((item) => item.id))}, ${textArray(leases)}::uuid[]`
+}
+
+/** Error texts come from anywhere: what Postgres cannot store is replaced, not refused. */
+function cleanText(text: string): string {
+  return String(text).slice(0, maxReasonLength).toWellFormed().replaceAll('\0', '\u{fffd}')
+}

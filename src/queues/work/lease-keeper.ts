@@ -1,0 +1,159 @@
+import type { Db } from '../../db/port.ts'
+import { MillraceError } from '../../errors/millrace-error.ts'
+import type { Clock, Ports, TimerHandle } from '../../ports.ts'
+import type { ClaimedMessage } from '../message.ts'
+import { extendMessages } from '../settle-messages.ts'
+
+/** How soon a heartbeat that failed is tried again. */
+const againMs = 1000
+
+/** A message in hand: from its claim until it is settled. */
+export interface InHand {
+  readonly message: ClaimedMessage
+  /** Aborts, with LEASE_LOST for a reason, when the lease is lost. */
+  readonly signal: AbortSignal
+}
+
+/** Keeps the leases of messages in hand alive, all due ones with one statement. */
+export interface LeaseKeeper {
+  /** Takes messages in hand. @param claimedAt local time before the claim was sent */
+  hold(messages: readonly ClaimedMessage[], claimedAt: number): InHand[]
+  /** The message is settled or given back: forget it. */
+  release(message: ClaimedMessage): void
+  /** Aborts the signals of all that is in hand. */
+  abortAll(reason: unknown): void
+  /** Ends the heartbeat; what is in hand is left to its lease. */
+  close(): void
+}
+
+interface Entry extends InHand {
+  controller: AbortController
+  /** Local time by which the lease may be over. */
+  endsAt: number
+  /** Local time at which to extend it: half of it has passed. */
+  extendAt: number
+}
+
+interface KeeperParts {
+  db: Db
+  queue: string
+  ports: Pick<Ports, 'clock' | 'log'>
+  onLost(message: ClaimedMessage): void
+}
+
+/** @param parts `onLost` is called when a lease turns out to be lost */
+export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
+  const { clock } = parts.ports
+  const entries = new Map<number, Entry>()
+  const timer = createTimer(clock, () => void beat())
+  let closed = false
+
+  const arm = (): void => {
+    if (closed) return
+    let next = Infinity
+    for (const entry of entries.values()) next = Math.min(next, entry.extendAt)
+    timer.at(next)
+  }
+  const lose = (entry: Entry): void => {
+    entries.delete(entry.message.id)
+    entry.controller.abort(
+      new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`),
+    )
+    parts.onLost(entry.message)
+  }
+  async function beat(): Promise<void> {
+    const now = clock.now()
+    const due = [...entries.values()].filter((entry) => entry.extendAt <= now)
+    await extend(parts, due, (entry) => entries.get(entry.message.id) === entry && lose(entry))
+    arm()
+  }
+  return {
+    hold(messages, claimedAt) {
+      const held = messages.map((message) => createEntry(message, claimedAt))
+      for (const entry of held) entries.set(entry.message.id, entry)
+      arm()
+      return held
+    },
+    release(message) {
+      if (entries.get(message.id)?.message.lease === message.lease) entries.delete(message.id)
+      if (entries.size === 0) timer.at(Infinity)
+    },
+    abortAll(reason) {
+      for (const entry of entries.values()) entry.controller.abort(reason)
+    },
+    close() {
+      closed = true
+      entries.clear()
+      timer.at(Infinity)
+    },
+  }
+}
+
+function createEntry(message: ClaimedMessage, claimedAt: number): Entry {
+  const controller = new AbortController()
+  const entry = { message, controller, signal: controller.signal, endsAt: 0, extendAt: 0 }
+  renew(entry, claimedAt)
+  return entry
+}
+
+function renew(entry: Entry, from: number): void {
+  entry.endsAt = from + entry.message.leaseMs
+  entry.extendAt = from + entry.message.leaseMs / 2
+}
+
+/**
+ * One heartbeat. Where the database cannot be asked, a lease counts as lost only when its time has
+ * passed by the local clock too; until then it is tried again.
+ */
+async function extend(parts: KeeperParts, due: Entry[], lose: (entry: Entry) => void): Promise<void> {
+  const { clock, log } = parts.ports
+  const asked = clock.now()
+  for (const [leaseMs, entries] of groupByLease(due)) {
+    try {
+      const held = await extendMessages(
+        parts.db,
+        parts.queue,
+        entries.map((entry) => entry.message),
+        { leaseMs },
+      )
+      entries.forEach((entry, index) => (held[index] ? renew(entry, asked) : lose(entry)))
+    } catch (error) {
+      log.warn({ queue: parts.queue, messages: entries.length, err: error }, 'Could not extend leases.')
+      const now = clock.now()
+      for (const entry of entries) {
+        if (entry.endsAt <= now) lose(entry)
+        else entry.extendAt = Math.min(now + againMs, entry.endsAt)
+      }
+    }
+  }
+}
+
+/** Nearly always one group: a worker's messages are claimed for one time, or sent with one. */
+function groupByLease(entries: Entry[]): Map<number, Entry[]> {
+  const groups = new Map<number, Entry[]>()
+  for (const entry of entries) {
+    const group = groups.get(entry.message.leaseMs)
+    if (group === undefined) groups.set(entry.message.leaseMs, [entry])
+    else group.push(entry)
+  }
+  return groups
+}
+
+/** One timer that is moved: to a local time, or to never. */
+function createTimer(clock: Clock, fn: () => void): { at(time: number): void } {
+  let handle: TimerHandle | undefined
+  return {
+    at(time) {
+      if (handle !== undefined) clock.clearTimeout(handle)
+      handle = undefined
+      if (time === Infinity) return
+      handle = clock.setTimeout(
+        () => {
+          handle = undefined
+          fn()
+        },
+        Math.max(0, time - clock.now()),
+      )
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import { invalidInput } from '../../errors/millrace-error.ts'
+import type { Ports } from '../../ports.ts'
+import type { WakeSource } from './wakes.ts'
+
+/** Options of {@link workQueue}. All durations must be above 0. */
+export interface WorkOptions {
+  ports: Pick<Ports, 'clock' | 'random' | 'log'>
+  /** How many handlers run at a time: 1 to 1000, default 10. */
+  concurrency?: number
+  /**
+   * How many messages are claimed ahead, so that a handler need not wait for a round trip: 0 to 1000,
+   * default as many as `concurrency`. They are leased, so no other process takes them.
+   */
+  prefetch?: number
+  /** Only messages of these types; default all. */
+  types?: readonly string[]
+  /** How long a lease lasts; it is prolonged for as long as the handler runs. Default: what each message says. */
+  leaseMs?: number
+  /**
+   * Where wakes come from, given the queue's subject (`q` and its number):
+   * `(subject) => forwarder.subscribeWakes([subject])`. Default: none, polls alone.
+   */
+  wakes?: (subject: `q${number}`) => WakeSource
+  /**
+   * How often to look though nothing said so; null: never, for wakes that poll by themselves where
+   * they must. Default 1000, with wakes 60000.
+   */
+  pollMs?: number | null
+  /** Settles go when so many are together: 1 to 10000, default 100 … */
+  ackBatchSize?: number
+  /** … or after this time. Default 5. */
+  ackBatchMs?: number
+  /** How long `stop` waits for running handlers before it aborts their signals. Default 30000. */
+  stopGraceMs?: number
+  /** Stops the worker, as `stop` does. */
+  signal?: AbortSignal
+}
+
+/** Options with their defaults filled in. */
+export type ResolvedOptions = WorkOptions &
+  Required<Pick<WorkOptions, 'concurrency' | 'prefetch' | 'ackBatchSize' | 'ackBatchMs' | 'stopGraceMs'>> & {
+    pollMs: number | null
+  }
+
+/**
+ * Fills in defaults and checks.
+ *
+ * @throws INVALID_INPUT naming the option
+ */
+export function resolveOptions(options: WorkOptions): ResolvedOptions {
+  const concurrency = options.concurrency ?? 10
+  const resolved: ResolvedOptions = {
+    ...options,
+    concurrency,
+    prefetch: options.prefetch ?? concurrency,
+    pollMs: options.pollMs === undefined ? (options.wakes === undefined ? 1000 : 60_000) : options.pollMs,
+    ackBatchSize: options.ackBatchSize ?? 100,
+    ackBatchMs: options.ackBatchMs ?? 5,
+    stopGraceMs: options.stopGraceMs ?? 30_000,
+  }
+  assertCount('concurrency', resolved.concurrency, 1, 1000)
+  assertCount('prefetch', resolved.prefetch, 0, 1000)
+  assertCount('ackBatchSize', resolved.ackBatchSize, 1, 10_000)
+  assertDuration('ackBatchMs', resolved.ackBatchMs)
+  assertDuration('stopGraceMs', resolved.stopGraceMs)
+  if (resolved.pollMs !== null) assertDuration('pollMs', resolved.pollMs)
+  if (resolved.leaseMs !== undefined) assertCount('leaseMs', resolved.leaseMs, 1, 86_400_000)
+  return resolved
+}
+
+function assertCount(field: string, value: number, min: number, max: number): void {
+  if (!Number.isSafeInteger(value) || value < min || value > max) {
+    throw invalidInput(field, `must be a whole number from ${min} to ${max}`)
+  }
+}
+
+function assertDuration(field: string, value: number): void {
+  if (!Number.isFinite(value) || value <= 0)
+    throw invalidInput(field, 'must be a number of milliseconds above 0')
+}

@@ -1,0 +1,238 @@
+import type { Db } from '../../db/port.ts'
+import { isMillraceError, MillraceError } from '../../errors/millrace-error.ts'
+import { assertSharedName } from '../../schema/names.ts'
+import type { ClaimedMessage } from '../message.ts'
+import { ensureQueue } from '../queue-settings.ts'
+import { assertDelay } from '../settle-messages.ts'
+import { createErrorBackoff } from './backoff.ts'
+import { createLeaseKeeper, type InHand, type LeaseKeeper } from './lease-keeper.ts'
+import { resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
+import { createReceiver, type Receiver } from './receiver.ts'
+import { createSettler, type Settlement, type Settler } from './settler.ts'
+import { createTimerSource, sleep, type WakeSource } from './wakes.ts'
+
+/**
+ * What a handler may return instead of nothing: to try again (default: after the message's own
+ * backoff), to give up, or to say that it has settled the message itself, as in a transaction of its own.
+ */
+export type HandlerOutcome =
+  | { outcome: 'ack' }
+  | { outcome: 'retry'; delayMs?: number; error?: string }
+  | { outcome: 'fail'; reason: string }
+  | { outcome: 'settled' }
+
+/** Works one message. Returning is an ack; throwing is a retry, with the error's message kept. */
+export type MessageHandler = (
+  message: ClaimedMessage,
+  context: HandlerContext,
+) => Promise<HandlerOutcome | void> | HandlerOutcome | void
+
+/** What comes with a message. */
+export interface HandlerContext {
+  /**
+   * Aborts when the lease is lost (reason LEASE_LOST: somebody else may be at the message by now, and
+   * nothing that is returned will count), or when the worker stops and its grace is over (ABORTED).
+   */
+  signal: AbortSignal
+}
+
+/** A running worker. */
+export interface Worker {
+  /**
+   * Claims no more, gives back what was not begun, waits for what was (up to `stopGraceMs`, then aborts
+   * it), and settles what is done. Every call returns the same promise.
+   */
+  stop(): Promise<void>
+  /** Resolves when it has stopped. */
+  readonly stopped: Promise<void>
+}
+
+interface Parts {
+  db: Db
+  queue: string
+  handler: MessageHandler
+  options: ResolvedOptions
+  stopping: AbortController
+  inHand: Map<ClaimedMessage, InHand>
+  keeper: LeaseKeeper
+  settler: Settler
+}
+
+/** What a handler that ignores its signal is given after it was aborted; its lease then runs out by itself. */
+const lastGraceMs = 1000
+
+/**
+ * Works a queue until stopped: claims messages, runs the handler on up to `concurrency` of them at a
+ * time, keeps their leases alive and settles them in batches. Errors of the database are logged and
+ * tried again.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT at once
+ */
+export function workQueue(db: Db, queue: string, handler: MessageHandler, options: WorkOptions): Worker {
+  assertSharedName('queue', queue)
+  const resolved = resolveOptions(options)
+  const stopping = new AbortController()
+  const stop = (): void => stopping.abort()
+  if (resolved.signal?.aborted) stop()
+  resolved.signal?.addEventListener('abort', stop)
+  const stopped = run(db, queue, handler, resolved, stopping).finally(() =>
+    resolved.signal?.removeEventListener('abort', stop),
+  )
+  return {
+    stopped,
+    stop() {
+      stop()
+      return stopped
+    },
+  }
+}
+
+async function run(
+  db: Db,
+  queue: string,
+  handler: MessageHandler,
+  options: ResolvedOptions,
+  stopping: AbortController,
+): Promise<void> {
+  const wakes = await subscribe(db, queue, options, stopping.signal)
+  if (wakes === undefined) return
+  const inHand = new Map<ClaimedMessage, InHand>()
+  const keeper = createLeaseKeeper({ db, queue, ports: options.ports, onLost: (message) => lost(message) })
+  const receiver = createReceiver(db, queue, {
+    ...options,
+    wakes,
+    onClaimed(messages, claimedAt) {
+      for (const held of keeper.hold(messages, claimedAt)) inHand.set(held.message, held)
+    },
+  })
+  const lost = (message: ClaimedMessage): void => {
+    if (receiver.drop(message)) inHand.delete(message)
+    options.ports.log.warn({ queue, message: message.id }, 'The lease of a message is lost.')
+  }
+  const settler = createSettler(db, queue, {
+    ports: options.ports,
+    batchSize: options.ackBatchSize,
+    batchMs: options.ackBatchMs,
+  })
+  const parts: Parts = { db, queue, handler, options, stopping, inHand, keeper, settler }
+  const handlers = Array.from({ length: options.concurrency }, () => handleAll(parts, receiver))
+  await aborted(stopping.signal)
+  await windDown(parts, receiver, Promise.all(handlers))
+  wakes.close()
+}
+
+/** The queue's number has to be known to subscribe to its wakes. Subscribed before the first claim. */
+async function subscribe(
+  db: Db,
+  queue: string,
+  options: ResolvedOptions,
+  signal: AbortSignal,
+): Promise<WakeSource | undefined> {
+  const { ports, wakes } = options
+  const backoff = createErrorBackoff(ports.random)
+  while (!signal.aborted) {
+    try {
+      const id = await ensureQueue(db, queue)
+      return wakes === undefined ? createTimerSource(ports.clock) : wakes(`q${id}`)
+    } catch (error) {
+      ports.log.warn({ queue, err: error }, 'Could not open the queue.')
+      await sleep(ports.clock, backoff.next(), signal)
+    }
+  }
+  return undefined
+}
+
+/** One of `concurrency` such loops. */
+async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
+  for (;;) {
+    const message = await receiver.next()
+    if (message === undefined) return
+    const held = parts.inHand.get(message)
+    // lost between claim and here: it is somebody else's now
+    if (held === undefined || held.signal.aborted) continue
+    const how = await handle(parts, held)
+    // before it is settled, or a heartbeat that comes after would take the end for a loss
+    parts.keeper.release(message)
+    const finished = how === undefined ? Promise.resolve(true) : settle(parts, message, how)
+    void finished.then((mayWakeOthers) => {
+      parts.inHand.delete(message)
+      // where no wake comes from the database, its own retries and freed keys are news all the same
+      if (mayWakeOthers && (message.key !== null || how?.kind !== 'ack')) receiver.kick()
+    })
+  }
+}
+
+async function handle(parts: Parts, held: InHand): Promise<Settlement | undefined> {
+  try {
+    const outcome = await parts.handler(held.message, { signal: held.signal })
+    return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
+  } catch (error) {
+    const { queue, options } = parts
+    options.ports.log.warn(
+      { queue, message: held.message.id, err: error },
+      'The handler of a message failed.',
+    )
+    return { kind: 'retry', error: describe(error) }
+  }
+}
+
+function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
+  switch (outcome.outcome) {
+    case 'ack':
+      return { kind: 'ack' }
+    case 'retry':
+      if (outcome.delayMs !== undefined) assertDelay(outcome.delayMs)
+      return { kind: 'retry', delayMs: outcome.delayMs, error: outcome.error }
+    case 'fail':
+      return { kind: 'fail', reason: outcome.reason }
+    case 'settled':
+      return undefined
+  }
+}
+
+function describe(error: unknown): string {
+  if (isMillraceError(error)) return `${error.code}: ${error.message}`
+  return error instanceof Error ? error.message || error.name : String(error)
+}
+
+async function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise<boolean> {
+  const { queue, options } = parts
+  const held = await parts.settler.settle(message, how)
+  if (held === false) {
+    options.ports.log.warn({ queue, message: message.id }, 'A message was settled after its lease was lost.')
+  }
+  return held === true
+}
+
+async function windDown(parts: Parts, receiver: Receiver, handlers: Promise<unknown>): Promise<void> {
+  const { options, keeper, settler } = parts
+  const { clock } = options.ports
+  const notBegun = await receiver.stop()
+  const returned = Promise.all(notBegun.map((message) => settle(parts, message, { kind: 'return' })))
+  void settler.flush()
+  if (!(await endsWithin(parts, handlers, options.stopGraceMs))) {
+    keeper.abortAll(new MillraceError('ABORTED', 'the worker stops'))
+    await endsWithin(parts, handlers, lastGraceMs)
+  }
+  const given = new AbortController()
+  void sleep(clock, options.stopGraceMs, given.signal).then(() => settler.hurry())
+  await settler.flush()
+  await returned
+  given.abort()
+  keeper.close()
+}
+
+/** Whether all handlers ended in so many milliseconds. */
+async function endsWithin(parts: Parts, handlers: Promise<unknown>, ms: number): Promise<boolean> {
+  const over = new AbortController()
+  const ended = handlers.then(() => true)
+  const late = sleep(parts.options.ports.clock, ms, over.signal).then(() => false)
+  const inTime = await Promise.race([ended, late])
+  over.abort()
+  return inTime
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}

@@ -1,0 +1,44 @@
+import { invalidInput } from '../errors/millrace-error.ts'
+
+const maxHeaders = 64
+const maxHeaderNameLength = 256
+const maxHeaderCharacters = 8192
+
+// oxlint-disable-next-line no-control-regex -- control characters are what this refuses
+const controlCharacter = /[\u0000-\u001f\u007f]/
+
+/**
+ * The rule for short texts that are compared and logged (types, keys): 1 to `maxLength` characters, no
+ * control characters, well-formed Unicode.
+ *
+ * @throws INVALID_INPUT; `details.field` is `field`
+ */
+export function assertLabel(value: unknown, field: string, maxLength: number): void {
+  if (typeof value !== 'string') throw invalidInput(field, 'must be a string')
+  if (value === '') throw invalidInput(field, 'must not be empty')
+  if (value.length > maxLength) throw invalidInput(field, `is longer than ${maxLength} characters`)
+  if (controlCharacter.test(value)) throw invalidInput(field, 'must not contain control characters')
+  if (!value.isWellFormed()) throw invalidInput(field, 'must be well-formed Unicode')
+}
+
+/**
+ * The rule for headers: at most 64 of them, 8 KiB in all.
+ *
+ * @throws INVALID_INPUT; `details.field` names the header
+ */
+export function assertHeaders(headers: Record<string, string>, field: string): void {
+  const entries = Object.entries(headers)
+  if (entries.length > maxHeaders) throw invalidInput(field, `has more than ${maxHeaders} entries`)
+  let characters = 0
+  for (const [name, value] of entries) {
+    assertLabel(name, `${field} name`, maxHeaderNameLength)
+    if (typeof value !== 'string') throw invalidInput(`${field}.${name}`, 'must be a string')
+    if (!value.isWellFormed() || value.includes('\0')) {
+      throw invalidInput(`${field}.${name}`, 'must be well-formed Unicode without NUL')
+    }
+    characters += name.length + value.length
+  }
+  if (characters > maxHeaderCharacters) {
+    throw invalidInput(field, `hold more than ${maxHeaderCharacters} characters in all`)
+  }
+}

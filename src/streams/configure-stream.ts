@@ -1,0 +1,50 @@
+import { sql } from 'drizzle-orm'
+import { executorFor, type Db, type TxOption } from '../db/port.ts'
+import { runQuery } from '../db/run.ts'
+import { invalidInput } from '../errors/millrace-error.ts'
+import { assertSharedName } from '../schema/names.ts'
+import type { Retention } from './stream-info.ts'
+
+/** A second: below that, retention would be a race with readers. */
+const minAgeMs = 1_000
+/** A hundred years. */
+const maxAgeMs = 3_155_760_000_000
+
+/**
+ * Sets what a stream forgets; what is not named stays as it is. The stream is made if there is none. Returns
+ * the retention that stands now. One statement.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT
+ */
+export async function configureStream(
+  db: Db,
+  stream: string,
+  change: Partial<Retention>,
+  options: TxOption = {},
+): Promise<Retention> {
+  assertSharedName('stream', stream)
+  assertRange('retention.ageMs', change.ageMs, minAgeMs, maxAgeMs)
+  assertRange('retention.count', change.count, 0, Number.MAX_SAFE_INTEGER)
+  const on = executorFor(db, options)
+  const { ageMs = null, count = null, keepUnread = false } = change
+  const keep = (name: keyof Retention) => sql`${change[name] === undefined}::boolean`
+  const [row] = await runQuery<{ retention: string }>(
+    on,
+    sql`insert into ${on.tables.streams} as s (name, retain_age_ms, retain_count, keep_unread)
+      values (${stream}::text, ${ageMs}::bigint, ${count}::bigint, ${keepUnread}::boolean)
+      on conflict (name) do update set
+        retain_age_ms = case when ${keep('ageMs')} then s.retain_age_ms else excluded.retain_age_ms end,
+        retain_count = case when ${keep('count')} then s.retain_count else excluded.retain_count end,
+        keep_unread = case when ${keep('keepUnread')} then s.keep_unread else excluded.keep_unread end
+      returning json_build_object(
+        'ageMs', retain_age_ms, 'count', retain_count, 'keepUnread', keep_unread)::text as retention`,
+  )
+  return JSON.parse(row?.retention ?? '{}') as Retention
+}
+
+function assertRange(field: string, value: number | null | undefined, min: number, max: number): void {
+  if (value === null || value === undefined) return
+  if (!Number.isSafeInteger(value) || value < min || value > max) {
+    throw invalidInput(field, `must be a whole number from ${min} to ${max}, or null`)
+  }
+}

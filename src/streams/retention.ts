@@ -1,0 +1,127 @@
+import { sql } from 'drizzle-orm'
+import { toNumber, toNumberOrNull } from '../db/decode.ts'
+import type { Db } from '../db/port.ts'
+import { qualified, runQuery } from '../db/run.ts'
+import type { Clock } from '../ports.ts'
+import { trimStep } from './trim-stream.ts'
+
+/** What {@link runRetention} takes. */
+export interface RetentionOptions {
+  clock: Clock
+  /** Stop after so many milliseconds; the rest comes with the next run. Default 10,000. */
+  budgetMs?: number
+  signal?: AbortSignal
+}
+
+/** What {@link runRetention} returns. */
+export interface RetentionReport {
+  deleted: number
+  /** Milliseconds until something may be old enough; null: nothing will be, as things stand. */
+  nextDueInMs: number | null
+}
+
+/** Rows a statement deletes, so that none holds locks for long. */
+const stepRows = 1_000
+
+/**
+ * Removes what the streams' retention no longer keeps, and expired idempotency keys, in small steps that
+ * never block a publisher; several workers may run it at once.
+ *
+ * Age does not count from an event's own time: that lies before its commit, by as long as the transaction
+ * took. Each run notes the horizon of the moment, and only what lay below a horizon of `ageMs` ago, when
+ * every reader could have seen it, is old enough.
+ */
+export async function runRetention(db: Db, options: RetentionOptions): Promise<RetentionReport> {
+  const { clock, budgetMs = 10_000, signal } = options
+  const endAt = clock.now() + budgetMs
+  const isOver = (): boolean => signal?.aborted === true || clock.now() >= endAt
+  let deleted = 0
+  let nextDueInMs: number | null = null
+  for (const { name, bound, dueInMs } of await retentionBounds(db)) {
+    if (dueInMs !== null) nextDueInMs = Math.min(nextDueInMs ?? Infinity, dueInMs)
+    while (bound > 0 && !isOver()) {
+      const step = await trimStep(db, { stream: name, through: bound, rows: stepRows })
+      deleted += step
+      if (step < stepRows) break
+    }
+    if (isOver()) return { deleted, nextDueInMs: 0 }
+  }
+  await forgetPublishKeys(db)
+  return { deleted, nextDueInMs }
+}
+
+interface Bound {
+  name: string
+  /** Everything up to here may go. */
+  bound: number
+  /** When the youngest event there is now will be old enough. */
+  dueInMs: number | null
+}
+
+/** Notes the horizons of the moment, and says up to where each stream with a retention may be trimmed. */
+async function retentionBounds(db: Db): Promise<Bound[]> {
+  const rows = await runQuery<{ name: string; bound: string | null; due_in_ms: string | null }>(
+    db,
+    boundsStatement(db),
+  )
+  return rows.map((row) => ({
+    name: row.name,
+    bound: toNumber(row.bound ?? 0),
+    dueInMs: toNumberOrNull(row.due_in_ms),
+  }))
+}
+
+function boundsStatement(db: Db) {
+  const { streams, events, offsets, webhooks, deliveries, horizonMarks } = db.tables
+  const age = sql`s.retain_age_ms * interval '1 millisecond'`
+  return sql`
+    with kept as materialized (
+      select s.*, h.o_horizon as horizon from ${streams} s
+      cross join lateral ${qualified(db, 'horizon')}(s.id) h
+      where s.retain_age_ms is not null or s.retain_count is not null
+    ), mature as materialized (
+      select s.id, max(m.horizon) as horizon, max(m.at) as at from kept s
+      join ${horizonMarks} m on m.stream_id = s.id and m.at <= clock_timestamp() - ${age}
+      group by s.id
+    ), forgotten as (
+      delete from ${horizonMarks} m using mature r where m.stream_id = r.id and m.at < r.at
+    ), marked as (
+      insert into ${horizonMarks} (stream_id, at, horizon)
+      select s.id, clock_timestamp(), s.horizon from kept s
+      where s.retain_age_ms is not null
+        and s.horizon > coalesce((select max(m.horizon) from ${horizonMarks} m where m.stream_id = s.id), 0)
+        and exists (
+          select 1 from ${events} e where e.stream_id = s.id and e."offset" <= s.horizon
+            and e."offset" > coalesce((select max(m.horizon) from ${horizonMarks} m where m.stream_id = s.id), 0))
+      on conflict do nothing
+      returning stream_id, at
+    )
+    select s.name,
+      least(
+        greatest((select r.horizon from mature r where r.id = s.id), (
+          select e."offset" from ${events} e
+          where s.retain_count is not null and e.stream_id = s.id and e."offset" <= s.horizon
+          order by e."offset" desc offset s.retain_count limit 1)),
+        case when s.keep_unread then (select min(u."offset") from (
+          select o."offset" from ${offsets} o where o.stream_id = s.id
+          union all select w."offset" from ${webhooks} w where w.stream_id = s.id
+          union all select d."offset" - 1 from ${deliveries} d join ${webhooks} w on w.id = d.webhook_id
+            where w.stream_id = s.id and d.state <> 'dead') u) end)::text as bound,
+      (select ceil(extract(epoch from min(t.at) + ${age} - clock_timestamp()) * 1000)::bigint::text from (
+        select m.at from ${horizonMarks} m where m.stream_id = s.id and m.at > clock_timestamp() - ${age}
+        union all select k.at from marked k where k.stream_id = s.id) t) as due_in_ms
+    from kept s
+    order by s.id`
+}
+
+async function forgetPublishKeys(db: Db): Promise<void> {
+  const { publishKeys } = db.tables
+  await runQuery(
+    db,
+    sql`delete from ${publishKeys} k using (
+        select o.stream_id, o.key from ${publishKeys} o where o.expires_at < now()
+        limit ${stepRows} for update skip locked
+      ) old
+      where k.stream_id = old.stream_id and k.key = old.key`,
+  )
+}

@@ -1,0 +1,167 @@
+import type { Db, TxOption } from '../db/port.ts'
+import type { Clock } from '../ports.ts'
+import { assertLocalName, assertReadableName } from '../schema/names.ts'
+import { decodeWith, encodeWith, jsonCodec, type Codec } from './codec.ts'
+import { getOffset, saveOffset, seekOffset } from './consumer-offsets.ts'
+import { configureStream } from './configure-stream.ts'
+import type { NewEvent, StoredEvent } from './event.ts'
+import { publishEvents, type PublishOptions } from './publish-events.ts'
+import { readEvents, type ReadRange } from './read-events.ts'
+import { streamInfo, type Retention, type StreamInfo } from './stream-info.ts'
+import { subscribe, type AttachWake, type SubscribeOptions, type Subscription } from './subscribe.ts'
+import { trimStream } from './trim-stream.ts'
+
+/** Event types of a stream and the data of each: `{ 'order.created': { total: number } }`. */
+export type EventMap = Record<string, unknown>
+
+/** An event to publish. */
+export type EventOf<Events extends EventMap> = {
+  [Type in keyof Events & string]: {
+    type: Type
+    data: Events[Type]
+    /** What it is about, the unit of per-key order. */
+    key?: string | null
+    headers?: Record<string, string> | null
+  }
+}[keyof Events & string]
+
+/** An event that was read. */
+export type ReadEventOf<Events extends EventMap> = {
+  [Type in keyof Events & string]: Omit<StoredEvent, 'type'> & { type: Type; data: Events[Type] }
+}[keyof Events & string]
+
+/** A page of decoded events. */
+export interface PageOf<Events extends EventMap> {
+  events: ReadEventOf<Events>[]
+  next: number
+  horizon: number
+  more: boolean
+}
+
+/** A consumer of a stream. */
+export interface ConsumerHandle<Events extends EventMap> {
+  readonly name: string
+  /** The saved offset; 0 before the first save. */
+  offset(options?: TxOption): Promise<number>
+  /** Saves how far it has come; saving less is a silent no-op (S3). Returns the offset that stands. */
+  save(offset: number, options?: TxOption): Promise<number>
+  /** Moves it, back or forth. */
+  seek(offset: number, options?: TxOption): Promise<number>
+  /** Reads on from the saved offset, without saving. */
+  read(range?: Omit<ReadRange, 'after'>, options?: TxOption): Promise<PageOf<Events>>
+  /** Follows the stream from the saved offset. */
+  subscribe(options?: SubscribeOptions): Subscription<ReadEventOf<Events>>
+}
+
+/** A stream. */
+export interface StreamHandle<Events extends EventMap> {
+  readonly name: string
+  /** Publishes one event; returns its offset. See publishEvents for what it guarantees and throws. */
+  publish(event: EventOf<Events>, options?: PublishOptions): Promise<number>
+  /** Publishes several, all or none; returns their offsets. */
+  publishMany(events: readonly EventOf<Events>[], options?: PublishOptions): Promise<number[]>
+  read(range?: ReadRange, options?: TxOption): Promise<PageOf<Events>>
+  consumer(name: string): ConsumerHandle<Events>
+  /** Deletes events up to an offset; returns how many. */
+  trim(through: number, options?: TxOption): Promise<number>
+  /** Null when the stream does not exist. */
+  info(options?: TxOption): Promise<StreamInfo | null>
+  /** Sets what the stream forgets. */
+  configure(retention: Partial<Retention>, options?: TxOption): Promise<Retention>
+}
+
+/** What a handle stands on. */
+export interface StreamParts {
+  db: Db
+  attach: AttachWake
+  clock: Clock
+  codec?: Codec
+}
+
+/**
+ * A handle on a stream; makes no statement.
+ *
+ * @throws INVALID_NAME
+ */
+export function createStreamHandle<Events extends EventMap>(
+  name: string,
+  parts: StreamParts,
+): StreamHandle<Events> {
+  assertReadableName('stream', name)
+  const { db, codec = jsonCodec } = parts
+  const encode = (event: EventOf<Events>): NewEvent => {
+    const { type, data, key, headers } = event
+    return { type, key, headers, dataText: encodeWith(codec, data, type) }
+  }
+  return {
+    name,
+    publish: async (event, options) =>
+      (await publishEvents(db, name, [encode(event)], options)).offsets[0] ?? 0,
+    publishMany: async (events, options) =>
+      (await publishEvents(db, name, events.map(encode), options)).offsets,
+    read: (range, options) => readDecoded<Events>(parts, name, range, options),
+    consumer: (consumer) => createConsumerHandle<Events>({ stream: name, consumer }, parts),
+    trim: (through, options) => trimStream(db, name, through, options),
+    info: (options) => streamInfo(db, name, options),
+    configure: (retention, options) => configureStream(db, name, retention, options),
+  }
+}
+
+function createConsumerHandle<Events extends EventMap>(
+  id: { stream: string; consumer: string },
+  parts: StreamParts,
+): ConsumerHandle<Events> {
+  assertLocalName('consumer', id.consumer)
+  const { db } = parts
+  return {
+    name: id.consumer,
+    offset: (options) => getOffset(db, id, options),
+    save: (offset, options) => saveOffset(db, id, offset, options),
+    seek: (offset, options) => seekOffset(db, id, offset, options),
+    read: async (range, options) =>
+      readDecoded<Events>(parts, id.stream, { ...range, after: await getOffset(db, id, options) }, options),
+    subscribe: (options) => decodeSubscription<Events>(subscribe(parts, id, options), parts),
+  }
+}
+
+function decode<Events extends EventMap>(event: StoredEvent, codec: Codec = jsonCodec): ReadEventOf<Events> {
+  return { ...event, data: decodeWith(codec, event.dataText, event.type) } as ReadEventOf<Events>
+}
+
+async function readDecoded<Events extends EventMap>(
+  { db, codec }: StreamParts,
+  stream: string,
+  range?: ReadRange,
+  options?: TxOption,
+): Promise<PageOf<Events>> {
+  const page = await readEvents(db, stream, range, options)
+  return { ...page, events: page.events.map((event) => decode<Events>(event, codec)) }
+}
+
+function decodeSubscription<Events extends EventMap>(
+  inner: Subscription,
+  { codec }: StreamParts,
+): Subscription<ReadEventOf<Events>> {
+  return {
+    get position() {
+      return inner.position
+    },
+    async next() {
+      const result = await inner.next()
+      return result.done ? result : { done: false, value: decode<Events>(result.value, codec) }
+    },
+    async tryNext() {
+      const event = await inner.tryNext()
+      return event === null ? null : decode<Events>(event, codec)
+    },
+    save: () => inner.save(),
+    close: () => inner.close(),
+    async return() {
+      inner.close()
+      return { done: true, value: undefined }
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
+}

@@ -1,0 +1,56 @@
+import { sql } from 'drizzle-orm'
+import { toNumber } from '../db/decode.ts'
+import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
+import { runQuery } from '../db/run.ts'
+import { invalidInput } from '../errors/millrace-error.ts'
+import { assertReadableName } from '../schema/names.ts'
+
+/** Rows a statement deletes: short enough that locks and the log stay small, and publishers notice nothing. */
+const stepRows = 5_000
+
+/**
+ * Deletes the events of a stream up to an offset, in steps; wakes nobody (S4). Offsets of the rest, and saved
+ * offsets, stay as they are. Returns how many it deleted.
+ *
+ * @param through delete what has this offset or less; negative: nothing
+ * @throws INVALID_NAME, INVALID_INPUT
+ */
+export async function trimStream(
+  db: Db,
+  stream: string,
+  through: number,
+  options: TxOption = {},
+): Promise<number> {
+  assertReadableName('stream', stream)
+  if (!Number.isSafeInteger(through)) throw invalidInput('through', 'must be a whole number')
+  if (through <= 0) return 0
+  const on = executorFor(db, options)
+  let deleted = 0
+  for (;;) {
+    const step = await trimStep(on, { stream, through, rows: stepRows })
+    deleted += step
+    if (step < stepRows) return deleted
+  }
+}
+
+/** One step of a trim, the lowest offsets first; rows that another trim is deleting are left to it. */
+export async function trimStep(
+  on: Executor,
+  { stream, through, rows }: { stream: string; through: number; rows: number },
+): Promise<number> {
+  const { streams, events } = on.tables
+  const [row] = await runQuery<{ deleted: string }>(
+    on,
+    sql`with old as (
+        select e.stream_id, e."offset" from ${events} e
+        where e.stream_id = (select s.id from ${streams} s where s.name = ${stream}::text)
+          and e."offset" <= ${through}::bigint
+        order by e."offset" limit ${rows}::integer
+        for update skip locked
+      ), gone as (
+        delete from ${events} e using old where e.stream_id = old.stream_id and e."offset" = old."offset" returning 1
+      )
+      select count(*)::text as deleted from gone`,
+  )
+  return toNumber(row?.deleted ?? 0)
+}

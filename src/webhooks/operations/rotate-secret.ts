@@ -1,0 +1,88 @@
+import { sql } from 'drizzle-orm'
+import type { Db } from '../../db/port.ts'
+import { qualified, runQuery } from '../../db/run.ts'
+import { invalidInput } from '../../errors/millrace-error.ts'
+import { noWebhook } from '../get-webhook.ts'
+import type { Sealer } from '../seal.ts'
+import { signingSecret } from '../signing-secret.ts'
+import { sealSecret } from '../stored-secret.ts'
+import { isWebhookId } from '../webhook-id.ts'
+
+/** What {@link rotateSecret} takes. */
+export interface Rotation {
+  /** The new secret, of the webhook's kind. Default: a generated one. */
+  secret?: string
+  /** How long the old secret still signs beside the new one: 0 to 604800000 (7 days), default 86400000 (24 hours). */
+  overlapMs?: number
+}
+
+/** What {@link rotateSecret} returns: the only time that the secret is shown. */
+export interface RotatedSecret {
+  secret: string
+  /** For v1a: what receivers verify with. */
+  publicKey?: string
+  /** Until when the old secret signs too; ISO 8601. */
+  overlapUntil: string
+}
+
+const dayMs = 86_400_000
+const maxOverlapMs = 7 * dayMs
+
+/**
+ * Gives a webhook a new secret. Until the overlap ends both sign; a later rotation starts an overlap of its
+ * own. One statement after one that reads the webhook's kind.
+ *
+ * @throws NOT_FOUND, INVALID_INPUT
+ */
+export async function rotateSecret(
+  db: Db,
+  id: string,
+  rotation: Rotation,
+  rules: { sealer: Sealer | null },
+): Promise<RotatedSecret> {
+  const { overlapMs = dayMs } = rotation
+  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > maxOverlapMs) {
+    throw invalidInput('overlapMs', `must be a whole number from 0 to ${maxOverlapMs}`)
+  }
+  const made = await signingSecret({ signature: await signatureOf(db, id), secret: rotation.secret })
+  const overlapUntil = await replaceSecret(db, id, await sealSecret(rules.sealer, made.secret, id), overlapMs)
+  return {
+    secret: made.secret,
+    ...(made.publicKey === null ? {} : { publicKey: made.publicKey }),
+    overlapUntil,
+  }
+}
+
+async function signatureOf(db: Db, id: string): Promise<'v1' | 'v1a'> {
+  if (!isWebhookId(id)) throw noWebhook()
+  const [row] = await runQuery<{ signature: 'v1' | 'v1a' }>(
+    db,
+    sql`select w.signature from ${db.tables.webhooks} w where w.id = ${id}::text`,
+  )
+  if (row === undefined) throw noWebhook()
+  return row.signature
+}
+
+async function replaceSecret(db: Db, id: string, sealed: string, overlapMs: number): Promise<string> {
+  const { webhooks, webhookSecrets } = db.tables
+  const [row] = await runQuery<{ until: string }>(
+    db,
+    sql`with target as (
+        select w.id, clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond' as until
+        from ${webhooks} w where w.id = ${id}::text for update
+      ), expiring as (
+        update ${webhookSecrets} k set expires_at = t.until from target t
+        where k.webhook_id = t.id and k.expires_at is null
+      ), gone as (
+        delete from ${webhookSecrets} k using target t where k.webhook_id = t.id and k.expires_at <= clock_timestamp()
+      ), made as (
+        insert into ${webhookSecrets} (id, webhook_id, sealed)
+        select ${crypto.randomUUID()}::text, t.id, ${sealed}::text from target t
+      )
+      select to_char(t.until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as until,
+        ${qualified(db, 'wake_webhook')}(t.id)
+      from target t`,
+  )
+  if (row === undefined) throw noWebhook()
+  return row.until
+}
