@@ -101,6 +101,24 @@ describe('leases', () => {
     expect(world.receiver.requests.map(offsetOf)).toEqual(offsets)
   })
 
+  it('go back on a clean stop only when nothing is left before what was sent: nothing is sent twice', async () => {
+    await world.webhook()
+    const gate = createGate()
+    world.onClose(gate.open)
+    world.receiver.answerNext({ until: gate.opened })
+    const first = world.start({ engine: { maxConcurrency: 2 } })
+    // the second `slow` waits behind the first, while `a` and `b` are through
+    const offsets = await world.publish(['slow', 'slow', 'a', 'b'])
+    await world.receiver.waitFor(3, 20_000)
+    const stopping = first.stop({ withinMs: 20_000 })
+    await new Promise((resolve) => setImmediate(resolve))
+    gate.open()
+    await stopping
+    const [row] = await world.sql<WebhookRow>(webhookRows)
+    expect(row).toMatchObject({ lease_token: null, offset: String(offsets[3]) })
+    expect(world.receiver.requests.map(offsetOf).toSorted((a, b) => a - b)).toEqual(offsets)
+  })
+
   it('go back on a stop that breaks off what hangs, and the other sends it again, with the same id (W2)', async () => {
     await world.webhook()
     const gate = createGate()

@@ -4,6 +4,7 @@ import { createSystemPorts } from '../../src/system-ports.ts'
 import { claimWebhooks, type ClaimRequest } from '../../src/webhooks/engine/claim-webhooks.ts'
 import { drain } from '../../src/webhooks/engine/drain.ts'
 import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webhooks/engine/flush-outcomes.ts'
+import { heldUp } from './support/held-up.ts'
 import { startMember } from './support/fleet.ts'
 import { createScriptedEndpoint, type Act } from './support/script.ts'
 import { createWorld, type World } from './support/world.ts'
@@ -79,39 +80,12 @@ describe('races at the database', () => {
     await claim({ token })
     const rows = [row(1, 'retrying'), row(2, 'blocked')]
     await flushOutcomes(world.db, [lane(id, token, { offset: 2, rows })], 30_000)
-    // holds the statement up between its snapshot and its row lock: the lock on the table comes first
-    await world.sql(`create function public.hold() returns bigint language plpgsql volatile as
-      $$ begin perform pg_catalog.pg_advisory_xact_lock_shared(42); return 0; end $$`)
-    const gatekeeper = await inTransaction('select pg_catalog.pg_advisory_xact_lock(42)')
-    await world.sql(`create policy slow on millrace.webhooks using (public.hold() = 0 and true)`)
-    await world.sql(`create role mr_${id.slice(3, 11).toLowerCase()}`)
-    const role = `mr_${id.slice(3, 11).toLowerCase()}`
-    world.onClose(async () => {
-      await world.sql(`drop owned by ${role}`)
-      await world.sql(`drop role ${role}`)
-    })
-    await world.sql(`grant usage on schema millrace, public to ${role}`)
-    await world.sql(`grant all on all tables in schema millrace to ${role}`)
-    await world.sql(`grant usage on all sequences in schema millrace to ${role}`)
-    await world.sql(`alter table millrace.webhooks enable row level security`)
-    const flushing = world.db.transaction(async (tx) => {
-      await tx.drizzle.execute(`set local role ${role}`)
-      return flushOutcomes(
-        { ...world.db, ...tx },
-        [lane(id, token, { rows: [row(1, 'gone')], promote: ['k'], offset: 2 })],
-        30_000,
-      )
-    })
-    await world.until(
-      `select from pg_catalog.pg_locks where locktype = 'advisory' and not granted`,
-      (waiting) => waiting.length > 0,
+    const flush = lane(id, token, { rows: [row(1, 'gone')], promote: ['k'], offset: 2 })
+    const { held } = await heldUp(
+      world,
+      (db) => flushOutcomes(db, [flush], 30_000),
+      () => world.sql('update millrace.webhooks set rate_limit = 7'),
     )
-    const admin = new pg.Client({ connectionString: world.url })
-    await admin.connect()
-    world.onClose(() => admin.end())
-    await admin.query('update millrace.webhooks set rate_limit = 7')
-    await gatekeeper.query('commit')
-    const { held } = await flushing
     expect(held).toHaveLength(1)
     expect(held[0]!.dueInMs).toBeLessThanOrEqual(0)
     expect(await world.sql('select "offset"::integer, state from millrace.deliveries')).toEqual([
@@ -183,6 +157,32 @@ describe('races at the database', () => {
     expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
   })
 
+  it('a claim that is overtaken by all that another worker does takes nothing: it knows the deliveries of before (W3)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k', 'k'])
+    const another = async (): Promise<void> => {
+      const token = crypto.randomUUID()
+      await claim({ token })
+      const rows = [row(1, 'retrying')]
+      await flushOutcomes(world.db, [lane(id, token, { offset: 1, rows, release: true })], 30_000)
+    }
+    const request = {
+      scope: { kind: 'all' },
+      token: crypto.randomUUID(),
+      leaseMs: 30_000,
+      limit: 10,
+    } as const
+    const overtaken = await heldUp(
+      world,
+      (db) => claimWebhooks(db, { ...request, environment: null }),
+      another,
+    )
+    expect(overtaken.webhooks).toEqual([])
+    expect(overtaken.nextDueInMs).toBeLessThanOrEqual(1_000)
+    const [now] = (await claim()).webhooks
+    expect(now).toMatchObject({ id, offset: 1, units: ['k'] })
+  })
+
   it('of ten claims at once, one gets the webhook', async () => {
     await world.webhook()
     await world.publish(['k'])
@@ -196,6 +196,30 @@ describe('races at the database', () => {
     // what a worker leaves that dies between the flush of the last retry and the next one
     await world.sql('update millrace.webhooks set saturated = true')
     expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
+  })
+
+  it('what a worker that died had recorded beyond the offset is not taken from the stream again (W1, W3)', async () => {
+    const { id } = await world.webhook()
+    const [, retrying, dead, blocked, loose] = await world.publish(['a', 'b', 'c', 'b', null, 'a'])
+    const later = `now() + interval '1 hour'`
+    await world.sql(
+      `insert into millrace.deliveries (webhook_id, "offset", unit, state, attempts, due_at) values
+       ($1, $2, 'b', 'retrying', 2, ${later}), ($1, $3, 'c', 'dead', 3, null), ($1, $4, 'b', 'blocked', 0, null),
+       ($1, $5, null, 'retrying', 1, ${later})`,
+      [id, retrying, dead, blocked, loose],
+    )
+    await world.sql(`update millrace.webhooks set due_at = ${later}`)
+    const before = await world.sql('select * from millrace.deliveries order by "offset"')
+    const endpoint = createScriptedEndpoint(ports.clock, () => [])
+    await drain({
+      db: world.db,
+      ports,
+      environment: null,
+      budgetMs: 20_000,
+      delivery: endpoint.deliveryFor('drain'),
+    })
+    expect(endpoint.history.map(({ offset }) => offset)).toEqual([1, 6])
+    expect(await world.sql('select * from millrace.deliveries order by "offset"')).toEqual(before)
   })
 
   it('a webhook whose holder died is claimed as due once its lease has run out, with no wake (W1)', async () => {

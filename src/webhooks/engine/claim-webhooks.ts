@@ -49,6 +49,8 @@ export interface ClaimedWebhook {
   dueInMs: number | null
   /** Every secret that signs, the current one first. */
   secrets: { id: string; sealed: string }[]
+  /** Deliveries beyond the offset that have a row, dead ones too: not to be taken from the stream again. */
+  recorded: number[]
   /** Ordering units in which something is retrying or blocked. */
   units: string[]
   /** Retrying deliveries that belong to no unit, counted up to 1000. */

@@ -32,7 +32,7 @@ export class Lane {
   readonly #units: Units
   readonly #pacing: Pacing
   readonly #changes = createChanges()
-  readonly #matches: (type: string) => boolean
+  readonly #matches: (event: StoredEvent) => boolean
   readonly #host: string
   /** What is being sent, since when, and how to break it off. */
   readonly #sending = new Map<Item, { since: number; abort: AbortController }>()
@@ -43,6 +43,8 @@ export class Lane {
   #sent = false
   /** It was told to stop: the lease goes back at once. */
   #stopped = false
+  /** While it stops, what lies below is still sent: above it something was, which would be sent again. */
+  #finishBelow = 0
   readonly #lease: Lease
   #stored: { offset: number; saturated: boolean }
 
@@ -58,7 +60,7 @@ export class Lane {
     this.#units = createUnits(webhook.units)
     this.#cursor = createCursor(services.reader, webhook.stream)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
-    this.#matches = typeMatcher(webhook.types)
+    this.#matches = matcherOf(webhook)
     this.#host = new URL(webhook.url).host
     this.#recorded = createRecorded({
       webhook,
@@ -108,15 +110,23 @@ export class Lane {
     this.#lease.age()
   }
 
-  /** Begins nothing new, finishes what is being sent, gives the lease back. */
+  /**
+   * Takes nothing new, finishes what is being sent and what lies before that in the stream, so that
+   * nothing will be sent twice, and gives the lease back.
+   */
   stop(): void {
     this.#stopped = true
-    if (this.#phase === 'working') this.#phase = 'stopping'
+    if (this.#phase === 'working') {
+      this.#phase = 'stopping'
+      const sending = [...this.#sending.keys()].map(({ entry, event }) => (entry === null ? 0 : event.offset))
+      this.#finishBelow = Math.max(this.#window.settledTo(), ...sending)
+    }
     this.#signal.fire()
   }
 
   /** Breaks off what is being sent: its outcome stays open, and it is sent again later. */
   abandon(): void {
+    this.#finishBelow = 0
     for (const { abort } of this.#sending.values()) abort.abort()
   }
 
@@ -193,8 +203,13 @@ export class Lane {
 
   #isBusy(): boolean {
     if (this.#sending.size > 0) return this.#isOpen()
+    if (this.#phase === 'stopping') return this.#hasReady()
     if (this.#phase !== 'working') return false
-    return this.#units.hasReady || this.#recorded.isLoading || this.#units.reloadsWanted || this.#wantsMore()
+    return this.#hasReady() || this.#recorded.isLoading || this.#units.reloadsWanted || this.#wantsMore()
+  }
+
+  #hasReady(): boolean {
+    return this.#phase === 'stopping' ? this.#units.hasReadyBelow(this.#finishBelow) : this.#units.hasReady
   }
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
@@ -238,7 +253,7 @@ export class Lane {
   }
 
   #take(event: StoredEvent): void {
-    if (!this.#matches(event.type)) return this.#window.scannedTo(event.offset)
+    if (!this.#matches(event)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
     const item: Item = {
       event,
@@ -258,19 +273,22 @@ export class Lane {
   }
 
   #dispatch(): void {
-    while (
-      this.#phase === 'working' &&
-      this.#units.hasReady &&
-      this.#sending.size < this.#pacing.concurrency()
-    ) {
+    while (this.#isOpen() && this.#hasReady() && this.#sending.size < this.#pacing.concurrency()) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
       const place = this.#services.limiter.tryEnter(this.#host)
-      if (place === null) return this.#services.limiter.onFree(this.#host, this.#signal.fire)
-      const item = this.#units.next()
-      if (item !== undefined) void this.#send(item, place)
+      if (place === null) return this.#awaitPlace()
+      const item = this.#phase === 'stopping' ? this.#units.nextBelow(this.#finishBelow) : this.#units.next()
+      if (item === undefined) return this.#services.limiter.leave(place)
+      void this.#send(item, place)
     }
+  }
+
+  #awaitPlace(): void {
+    const { limiter } = this.#services
+    if (this.#phase === 'stopping' && limiter.spent) this.#finishBelow = 0
+    else limiter.onFree(this.#host, this.#signal.fire)
   }
 
   async #send(item: Item, place: Place): Promise<void> {
@@ -346,4 +364,11 @@ export class Lane {
     if (item.entry === null || !item.hasRow) return
     this.#changes.put(rowOf(item, { state: 'retrying', attempts: item.attempts }))
   }
+}
+
+/** Which events of the stream are to be sent: those of the types asked for that have no row yet. */
+function matcherOf({ types, recorded }: ClaimedWebhook): (event: StoredEvent) => boolean {
+  const matches = typeMatcher(types)
+  const known = new Set(recorded)
+  return ({ type, offset }) => matches(type) && !known.has(offset)
 }

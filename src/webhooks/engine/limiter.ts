@@ -17,6 +17,8 @@ export interface Limiter {
   leave(place: Place): void
   /** Calls back once, when a place for the host may have come free. */
   onFree(host: string, callback: () => void): void
+  /** No place will come free any more: the platform's requests are spent. */
+  readonly spent: boolean
 }
 
 /** What {@link createLimiter} takes. */
@@ -106,6 +108,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
       wake(place.host, Math.min(perHost - (perHostNow.get(place.host) ?? 0), total - places.size))
       const other = wasFull ? [...waiting.keys()].find((host) => host !== place.host) : undefined
       if (other !== undefined) wake(other, 1)
+    },
+    get spent() {
+      return allowance.low
     },
     onFree(host, callback) {
       const callbacks = waiting.get(host) ?? new Set()

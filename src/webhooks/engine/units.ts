@@ -32,6 +32,9 @@ export interface Units {
   place(item: Item): 'accepted' | 'blocked'
   /** The next item that may be sent; it counts as being sent from now on. */
   next(): Item | undefined
+  /** As `next`, of those taken from the stream before an offset. */
+  nextBelow(offset: number): Item | undefined
+  hasReadyBelow(offset: number): boolean
   /** The item is through, delivered or dead. */
   left(item: Item): void
   /** The item goes to `deliveries`, and so must those that are returned: they stood behind it. */
@@ -125,6 +128,11 @@ export function createUnits(inTrouble: readonly string[]): Units {
     else end(name)
   }
 
+  const isBelow =
+    (offset: number) =>
+    ({ entry }: Item): boolean =>
+      entry !== null && entry.offset < offset
+
   return {
     place(item) {
       if (item.unit === null) {
@@ -136,6 +144,11 @@ export function createUnits(inTrouble: readonly string[]): Units {
       return takeInto(unit, item)
     },
     next: () => ready.shift(),
+    nextBelow(offset) {
+      const index = ready.findIndex(isBelow(offset))
+      return index < 0 ? undefined : ready.splice(index, 1)[0]
+    },
+    hasReadyBelow: (offset) => ready.some(isBelow(offset)),
     left: ({ unit }) => void (unit === null || left(unit)),
     troubled(item) {
       const unit = item.unit === null ? undefined : units.get(item.unit)

@@ -18,6 +18,9 @@ export function webhookJson(db: Db, head: SQL = sql`l.head`): SQL {
     'units', (
       select coalesce(json_agg(distinct d.unit), '[]') from ${deliveries} d
       where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null),
+    'recorded', (
+      select coalesce(json_agg(d."offset"), '[]') from ${deliveries} d
+      where d.webhook_id = l.id and d."offset" > l."offset"),
     'loose', (
       select count(*) from (
         select 1 from ${deliveries} d

@@ -18,6 +18,8 @@ export interface Window {
   rewind(offset: number): void
   /** Up to here everything is settled: what may be stored as the offset. */
   lowWater(): number
+  /** The highest event that is settled though an earlier one is not; 0: there is none. */
+  settledTo(): number
   readonly scanned: number
   /** Events above the stored offset: what would be sent again if this process died now. */
   readonly size: number
@@ -75,6 +77,7 @@ export function createWindow(offset: number): Window {
       passSettled()
     },
     lowWater: () => (head < entries.length ? entries[head]!.offset - 1 : scanned),
+    settledTo: () => entries.findLast((entry, index) => index > head && entry.settled)?.offset ?? 0,
     get scanned() {
       return scanned
     },

@@ -12,7 +12,7 @@ export type SeekTarget = { offset: number } | { time: Date }
 
 /**
  * Moves a webhook in its stream, back or forth; what comes after that place is delivered (again). Deliveries
- * in trouble beyond it are forgotten, since they come again; those before it go on. The lease of whoever is
+ * in trouble beyond it, dead letters too, are forgotten, since they come again; those before it go on. The lease of whoever is
  * delivering ends, so what is on its way may still arrive. Returns the offset. One statement.
  *
  * @throws NOT_FOUND, INVALID_INPUT, OFFSET_AHEAD
@@ -35,7 +35,7 @@ export async function seekWebhook(db: Db, id: string, target: SeekTarget): Promi
         from place p where w.id = p.id and p."to" <= p.last returning w.id
       ), forgotten as (
         delete from ${deliveries} d using place p, moved m
-        where d.webhook_id = p.id and m.id = p.id and d."offset" > p."to" and d.state <> 'dead'
+        where d.webhook_id = p.id and m.id = p.id and d."offset" > p."to"
       )
       select p."to"::text, p.last::text, exists (select 1 from moved) as moved,
         ${qualified(db, 'wake_webhook')}(p.id), ${qualified(db, 'wake_stream')}(p.stream_id)
