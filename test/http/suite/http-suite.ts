@@ -2,8 +2,11 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { accessSuite } from './access.ts'
 import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
+import { lockSuite } from './locks.ts'
 import { publishSuite } from './publish.ts'
+import { queueSuite } from './queues.ts'
 import { readSuite } from './read.ts'
+import { scheduleSuite } from './schedules.ts'
 import { createApi, type HttpTarget } from './target.ts'
 import { webhookSuite } from './webhooks.ts'
 
@@ -29,5 +32,8 @@ export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): 
     readSuite(api)
     consumerSuite(api)
     webhookSuite(api)
+    queueSuite(api)
+    lockSuite(api)
+    scheduleSuite(api)
   })
 }
