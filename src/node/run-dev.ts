@@ -8,6 +8,7 @@ import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
 import { startDelivery } from './start-delivery.ts'
 import { startHttp } from './start-http.ts'
+import { startSchedules } from './start-schedules.ts'
 import { welcome } from './welcome.ts'
 
 /** What {@link startDev} takes. */
@@ -53,6 +54,8 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
     const onAttempt = (report: Parameters<typeof describeAttempt>[0]): void => say(describeAttempt(report))
     const delivery = startDelivery({ db: opened.db, settings, sealer, ports, onAttempt })
     stops.push(() => delivery.stop({ withinMs: stopWithinMs }))
+    const schedules = startSchedules({ db: opened.db, forwarder: delivery.forwarder, ports })
+    stops.push(() => schedules.stop())
     const shutdown = new AbortController()
     stops.push(async () => shutdown.abort())
     const app = createApp({
