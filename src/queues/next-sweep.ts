@@ -12,7 +12,7 @@ export async function nextSweepInMs(db: Db): Promise<number | null> {
   const { queues, messages, dedupeKeys } = db.tables
   const [row] = await runQuery<{ in_ms: string | null }>(
     db,
-    sql`select ceil(greatest(0, extract(epoch from least(
+    sql`select ceil(extract(epoch from least(
         (select min(e.expires_at) from ${dedupeKeys} e),
         (select min(least(w.at, d.at)) from ${queues} q
           cross join lateral (
@@ -22,7 +22,9 @@ export async function nextSweepInMs(db: Db): Promise<number | null> {
           cross join lateral (
             select min(m.due_at) as at from ${messages} m where m.queue_id = q.id and m.state = 'done'
           ) d)
-      ) - clock_timestamp()) * 1000))::bigint::text as in_ms`,
+      ) - clock_timestamp()) * 1000)::bigint::text as in_ms`,
   )
-  return toNumberOrNull(row?.in_ms ?? null)
+  const inMs = toNumberOrNull(row?.in_ms ?? null)
+  // here, since the database's greatest() would make 0 of null
+  return inMs === null ? null : Math.max(0, inMs)
 }
