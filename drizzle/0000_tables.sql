@@ -144,6 +144,7 @@ CREATE INDEX "attempts_webhook" ON "millrace"."attempts" USING btree ("webhook_i
 CREATE INDEX "attempts_at" ON "millrace"."attempts" USING btree ("at");--> statement-breakpoint
 CREATE INDEX "deliveries_due" ON "millrace"."deliveries" USING btree ("webhook_id","due_at") WHERE "millrace"."deliveries"."state" = 'retrying';--> statement-breakpoint
 CREATE INDEX "deliveries_unit" ON "millrace"."deliveries" USING btree ("webhook_id","unit","offset") WHERE "millrace"."deliveries"."state" <> 'dead';--> statement-breakpoint
+CREATE INDEX "publish_keys_expires" ON "millrace"."publish_keys" USING btree ("expires_at");--> statement-breakpoint
 CREATE INDEX "webhook_secrets_webhook" ON "millrace"."webhook_secrets" USING btree ("webhook_id");--> statement-breakpoint
 CREATE INDEX "webhooks_stream" ON "millrace"."webhooks" USING btree ("stream_id","id");--> statement-breakpoint
 CREATE INDEX "webhooks_due" ON "millrace"."webhooks" USING btree ("due_at") WHERE "millrace"."webhooks"."state" = 'active';--> statement-breakpoint

@@ -1,7 +1,9 @@
--- Reads a stream after an offset, up to the horizon. The first row is a header: o_horizon, and in
--- o_offset the last number drawn in this database; for a filtered read o_running tells up to where
--- the events were looked at. The others are events in order, with the running sum of their stored
--- sizes in o_running; the page ends with the first event that reaches p_max_bytes.
+-- Reads a stream after an offset, up to the horizon. The first row is a header: o_horizon; in o_offset the
+-- last number drawn in this database; in o_running the offset of the last event that a filtered read
+-- looked at, and in o_more whether it stopped there before the end; in o_held whether there is something
+-- committed above the horizon, held back by a transaction that is still open. When that one rolls back
+-- nobody is woken, so whoever follows the stream has to look again. The others are events in order, with
+-- the running sum of their sizes in o_running; the page ends with the first event that reaches p_max_bytes.
 --
 -- VOLATILE: each statement inside takes a fresh snapshot, so the SELECT sees every commit that the
 -- horizon counts on. At REPEATABLE READ and above it would not, hence the refusal.
@@ -22,77 +24,80 @@ RETURNS TABLE (
   o_data text,
   o_headers text,
   o_published_at timestamptz,
-  o_running bigint
+  o_running bigint,
+  o_more boolean,
+  o_held boolean
 )
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   v_stream_id integer;
   v_horizon bigint;
-  v_last bigint;
-  v_scanned bigint;
+  v_through bigint;
+  v_bytes bigint := 0;
+  v_event record;
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE EXCEPTION 'streams are read at READ COMMITTED only' USING ERRCODE = 'MR001';
   END IF;
+  o_running := 0;
+  o_more := false;
+  o_held := false;
   SELECT s.id INTO v_stream_id FROM "millrace"."streams" s WHERE s.name = p_stream;
   IF NOT FOUND THEN
     -- Not a horizon of last_offset(): the stream may be committing its first events right now.
     o_horizon := 0;
     o_offset := "millrace"."last_offset"();
-    o_running := 0;
     RETURN NEXT;
     RETURN;
   END IF;
 
-  SELECT h.o_last, h.o_horizon INTO v_last, v_horizon FROM "millrace"."horizon"(v_stream_id) h;
+  -- steps 1 and 2
+  SELECT h.o_last, h.o_horizon INTO o_offset, v_horizon FROM "millrace"."horizon"(v_stream_id) h;
+  -- step 3
   o_horizon := v_horizon;
-  o_offset := v_last;
-  o_running := v_horizon;
-
-  IF p_types IS NULL AND p_type_patterns IS NULL THEN
-    RETURN NEXT;
-    RETURN QUERY
-      SELECT NULL::bigint, page."offset", page.type, page.key, page.data::text, page.headers::text,
-             page.published_at, page.running
-        FROM (
-          SELECT e.*, sum(pg_column_size(e.data)) OVER (ORDER BY e."offset") AS running,
-                 pg_column_size(e.data) AS size
-            FROM "millrace"."events" e
-            WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_horizon
-            ORDER BY e."offset"
-            LIMIT p_limit
-        ) page
-        WHERE page.running - page.size < p_max_bytes
-        ORDER BY page."offset";
-    RETURN;
+  v_through := v_horizon;
+  IF v_horizon < o_offset THEN
+    o_held := EXISTS (
+      SELECT 1 FROM "millrace"."events" e
+        WHERE e.stream_id = v_stream_id AND e."offset" > greatest(v_horizon, p_after));
   END IF;
-
   -- A filter that matches little must not scan a stream of millions in one go.
-  SELECT max(s."offset") INTO v_scanned
-    FROM (
-      SELECT e."offset" FROM "millrace"."events" e
-        WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_horizon
-        ORDER BY e."offset"
-        LIMIT p_scan_limit
-    ) s
-    HAVING count(*) >= p_scan_limit;
-  o_running := coalesce(v_scanned, v_horizon);
-  RETURN NEXT;
-  RETURN QUERY
-    SELECT NULL::bigint, page."offset", page.type, page.key, page.data::text, page.headers::text,
-           page.published_at, page.running
+  IF p_types IS NOT NULL OR p_type_patterns IS NOT NULL THEN
+    SELECT coalesce(max(s."offset"), 0), count(*) >= p_scan_limit INTO o_running, o_more
       FROM (
-        SELECT e.*, sum(pg_column_size(e.data)) OVER (ORDER BY e."offset") AS running,
-               pg_column_size(e.data) AS size
-          FROM "millrace"."events" e
-          WHERE e.stream_id = v_stream_id AND e."offset" > p_after
-            AND e."offset" <= coalesce(v_scanned, v_horizon)
-            AND (e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+        SELECT e."offset" FROM "millrace"."events" e
+          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_horizon
           ORDER BY e."offset"
-          LIMIT p_limit
-      ) page
-      WHERE page.running - page.size < p_max_bytes
-      ORDER BY page."offset";
+          LIMIT p_scan_limit
+      ) s;
+    v_through := o_running;
+  END IF;
+  RETURN NEXT;
+
+  -- step 4. A loop, so that of events that are stored compressed no more are unpacked than the page holds.
+  o_horizon := NULL;
+  o_more := NULL;
+  o_held := NULL;
+  FOR v_event IN
+    SELECT e."offset", e.type, e.key, e.data, e.headers, e.published_at
+      FROM "millrace"."events" e
+      WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+        AND (p_types IS NULL AND p_type_patterns IS NULL
+             OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+      ORDER BY e."offset"
+      LIMIT p_limit
+  LOOP
+    o_offset := v_event."offset";
+    o_type := v_event.type;
+    o_key := v_event.key;
+    o_data := v_event.data::text;
+    o_headers := v_event.headers::text;
+    o_published_at := v_event.published_at;
+    v_bytes := v_bytes + octet_length(o_data) + coalesce(octet_length(o_headers), 0);
+    o_running := v_bytes;
+    RETURN NEXT;
+    EXIT WHEN v_bytes >= p_max_bytes;
+  END LOOP;
 END
 $$;
 --> statement-breakpoint

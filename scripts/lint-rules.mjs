@@ -151,6 +151,7 @@ const config = {
           '*.verify',
           '*.close',
           '*.waitFor*',
+          '*.until',
           'waitFor*',
         ],
       },

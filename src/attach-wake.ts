@@ -13,8 +13,9 @@ export function createAttach(
     const wake = modes.subscribeWakes(streamId === null ? 'all' : [`s${streamId}`])
     const pacer = createPacer({ ...options, modes })
     return {
-      async wait(signal) {
-        const why = await pacer.wait({ wake, signal })
+      async wait(signal, withinMs) {
+        const dueAt = withinMs === undefined ? undefined : options.ports.clock.now() + withinMs
+        const why = await pacer.wait({ wake, signal, dueAt })
         return why === 'due' ? 'poll' : why
       },
       active: () => pacer.active(),

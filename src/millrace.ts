@@ -69,8 +69,11 @@ export function createMillrace(options: MillraceOptions): Millrace {
     listen: options.listen ?? db.capabilities.listen,
   })
   let closing: Promise<void> | undefined
-  const open = (): Forwarder => {
+  const assertOpen = (): void => {
     if (closing !== undefined) throw new MillraceError('STORE_CLOSED', 'the store was closed')
+  }
+  const open = (): Forwarder => {
+    assertOpen()
     forwarder.start()
     return forwarder
   }
@@ -80,7 +83,8 @@ export function createMillrace(options: MillraceOptions): Millrace {
   return {
     db,
     forwarder,
-    stream: (name, { codec } = {}) => createStreamHandle(name, { db, attach, clock: ports.clock, codec }),
+    stream: (name, { codec } = {}) =>
+      createStreamHandle(name, { db, attach, clock: ports.clock, codec, assertOpen }),
     queue: (name) => createQueueHandle(name, { db, startWorker }),
     topic: (name) => createTopicHandle(name, db),
     lock: (name) => createLockHandle(name, db, ports),

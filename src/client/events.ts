@@ -105,7 +105,7 @@ interface RawPage {
     publishedAt: string
   }[]
   next: number
-  horizon: number
+  horizon: number | null
 }
 
 function toPage<Events extends object>(answer: Answer): EventPage<Events> {

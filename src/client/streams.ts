@@ -85,7 +85,7 @@ export function createStream<Events extends object>(send: Send, name: string): S
     read,
     follow: (options = {}) => follow(read, options),
     // any page tells the horizon; the smallest one is cheapest
-    head: async (options = {}) => (await read({ ...options, limit: 1 })).horizon,
+    head: async (options = {}) => (await read({ ...options, limit: 1 })).horizon ?? 0,
     consumer: (consumer) => createConsumer(send, path, consumer),
   }
 }

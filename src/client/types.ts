@@ -85,8 +85,8 @@ export interface EventPage<Events extends object = AnyEvents> {
   events: ReadEvent<Events>[]
   /** Pass it as `after` to read on. */
   next: number
-  /** Up to here every publish is decided; nobody reads past it. */
-  horizon: number
+  /** Up to here every publish is decided; nobody reads past it. Null at limit 0 and less, where nothing was asked. */
+  horizon: number | null
 }
 
 /** Options of following. */

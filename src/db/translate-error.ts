@@ -40,10 +40,14 @@ export function translateError(error: unknown): MillraceError {
   if (fromPostgres === undefined) return connectionError(error)
   const known = byState[fromPostgres.code] ?? byState[fromPostgres.code.slice(0, 2)]
   const words = fromPostgres.message
+  // what our own functions raise is told in our own words
+  const own = known !== undefined && fromPostgres.code.startsWith('MR')
   const message =
-    known === undefined ? `the database refused a statement: ${words}` : `${known.message} (${words})`
+    known === undefined
+      ? `the database refused a statement: ${words}`
+      : `${known.message}${own ? '' : ` (${words})`}`
   return new MillraceError(known?.code ?? 'DATABASE_ERROR', message, {
-    details: { sqlState: fromPostgres.code, ...namesIn(fromPostgres) },
+    details: own ? {} : { sqlState: fromPostgres.code, ...namesIn(fromPostgres) },
     cause: fromPostgres,
   })
 }

@@ -11,7 +11,8 @@ import { findPostgresPackage } from './postgres-package.ts'
 import { placeCluster, placePrograms, postgresIdentity } from './postgres-user.ts'
 import { clearReusedPid, livePostmaster } from './postmaster.ts'
 import type { Identity } from './run-program.ts'
-import { startServer, type ServerOptions, type ServerProcess } from './server-process.ts'
+import { startServer, stopByControl, type ServerOptions, type ServerProcess } from './server-process.ts'
+import { joinUsers } from './users.ts'
 
 /** How to start the embedded Postgres. */
 export interface EmbeddedPostgresOptions {
@@ -34,7 +35,7 @@ export interface EmbeddedPostgres {
   clusterDir: string
   /** Whether the server was running already: another process started it, or one that was killed left it. */
   attached: boolean
-  /** Stops the server if this call started it; else does nothing. */
+  /** Leaves the server; the last of its users to leave stops it, whoever started it. */
   stop(): Promise<void>
 }
 
@@ -82,12 +83,34 @@ async function startLocked(dataDir: string, options: EmbeddedPostgresOptions): P
   if (running !== undefined) {
     log.info({ port: running, dataDir }, 'The embedded Postgres runs already: attached to it.')
     await ensureDatabase(urlAt(running), databaseName)
-    return { url: urlAt(running), clusterDir, attached: true, stop: async () => {} }
+    const stop = leaveAndStop(dataDir, () => stopCluster(clusterDir, identity))
+    return { url: urlAt(running), clusterDir, attached: true, stop }
   }
   if (identity.uid !== undefined) sayWhoRuns(log, dataDir, clusterDir)
   const server = await start(dataDir, clusterDir, { password, identity, options })
   await ensureDatabase(urlAt(server.port), databaseName)
-  return { url: urlAt(server.port), clusterDir, attached: false, stop: server.stop }
+  const stop = leaveAndStop(dataDir, server.stop)
+  return { url: urlAt(server.port), clusterDir, attached: false, stop }
+}
+
+/** Under the start lock, so that nobody attaches to a server that is being stopped. */
+function leaveAndStop(dataDir: string, stopServer: () => Promise<void>): () => Promise<void> {
+  const user = joinUsers(dataDir)
+  let stopped: Promise<void> | undefined
+  const stop = async (): Promise<void> => {
+    const release = await waitForPidLock(join(dataDir, 'start.lock'), LOCK_MS)
+    try {
+      if (user.leave()) await stopServer()
+    } finally {
+      release?.()
+    }
+  }
+  return () => (stopped ??= stop())
+}
+
+async function stopCluster(clusterDir: string, identity: Identity): Promise<void> {
+  const programs = await placePrograms(await findPostgresPackage(), identity)
+  await stopByControl({ clusterDir, programs, identity })
 }
 
 function sayWhoRuns(log: Log, dataDir: string, clusterDir: string): void {

@@ -82,10 +82,19 @@ function spawnServer(options: ServerOptions): { child: ChildProcess; logStart: n
   }
 }
 
-/** Ends open sessions and stops; a server that does not within its time is stopped as by a crash, which loses nothing. */
 async function stopServer(child: ChildProcess, options: ServerOptions): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) await stopByControl(options)
+}
+
+/**
+ * Ends open sessions and stops the server of a cluster; one that does not within its time is stopped as by a
+ * crash, which loses nothing. One that is not running is fine.
+ */
+export async function stopByControl(
+  options: Pick<ServerOptions, 'clusterDir' | 'programs' | 'identity'>,
+): Promise<void> {
   for (const mode of ['fast', 'immediate']) {
-    if (child.exitCode !== null || child.signalCode !== null) return
+    if ((await readPostmaster(options.clusterDir)) === undefined) return
     const { code } = await runProgram(
       program(options.programs, 'pg_ctl'),
       ['stop', '-D', options.clusterDir, '-m', mode, '-t', String(STOP_SECONDS)],

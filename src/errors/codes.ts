@@ -12,7 +12,7 @@ export const errorCodes = {
   INVALID_INPUT: {
     status: 400,
     retryable: false,
-    title: 'A field has a value that is not allowed; `details.field` names it.',
+    title: 'A field has a value that is not allowed; `field` names it.',
   },
   INVALID_JSON: { status: 400, retryable: false, title: 'The text is not one JSON document.' },
   JSON_TOO_DEEP: { status: 400, retryable: false, title: 'The JSON is nested deeper than 512 levels.' },

@@ -6,15 +6,10 @@ import { consumerRoutes } from './consumers.ts'
 import type { AppOptions } from './context.ts'
 import { errorRoutes } from './errors.ts'
 import { healthRoutes } from './health.ts'
-import { lockRoutes } from './locks.ts'
 import { metricsRoutes } from './metrics.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
-import { queueMessageRoutes } from './queue-messages.ts'
-import { queueRoutes } from './queues.ts'
-import { scheduleRoutes } from './schedules.ts'
 import { streamRoutes } from './streams.ts'
-import { topicRoutes } from './topics.ts'
 import { webhookActionRoutes } from './webhook-actions.ts'
 import { webhookRoutes } from './webhooks.ts'
 
@@ -47,11 +42,7 @@ export function createApp(options: AppOptions): Hono {
   eventRoutes(app, options)
   consumerRoutes(app, options)
   channelRoutes(app, options)
-  queueRoutes(app, options)
-  queueMessageRoutes(app, options)
-  topicRoutes(app, options)
-  lockRoutes(app, options)
-  scheduleRoutes(app, options)
+  options.workRoutes?.(app, options)
   webhookRoutes(app, options)
   webhookActionRoutes(app, options)
   return app

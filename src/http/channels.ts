@@ -2,13 +2,17 @@ import type { Hono } from 'hono'
 import * as v from 'valibot'
 import { MillraceError } from '../errors/millrace-error.ts'
 import { parseShape } from '../json/shape.ts'
+import type { Clock } from '../ports.ts'
 import { readJsonObject } from './body.ts'
 import type { AppOptions, ChannelPort, ChannelValue } from './context.ts'
 import { queryOf } from './query.ts'
 import { resource, type Handler } from './resource.ts'
-import { serverSentEvents, sseMessage } from './server-sent-events.ts'
+import { serverSentEvents, sseMessage, type MessageSource } from './server-sent-events.ts'
 
 const path = '/v1/channels/:channel'
+
+/** While the LISTEN connection is lost nobody is kept waiting for an answer any longer than this. */
+const readyMs = 5_000
 
 const message = v.strictObject({ payload: v.string() })
 
@@ -26,23 +30,52 @@ function notify(options: AppOptions): Handler<typeof path> {
   }
 }
 
-/** `reconnected` and `lagged` are events of their own names, notifications are plain messages. */
+/**
+ * `reconnected` and `lagged` are events of their own names, notifications are plain messages. The answer
+ * begins once the LISTEN stands, so that what is sent after it arrives.
+ */
 function listen(options: AppOptions): Handler<typeof path> {
-  return (c) => {
+  return async (c) => {
     queryOf(c.req.raw, [])
     const { listen: open } = channelsOf(options)
     if (open === undefined)
       throw new MillraceError('LISTEN_UNSUPPORTED', 'this host holds no LISTEN connection')
-    const channel = c.req.param('channel')
-    return serverSentEvents(options, c.req.raw.signal, (signal) => {
-      const values = open(channel, { signal })[Symbol.asyncIterator]()
-      return {
-        async next() {
-          const { done, value } = await values.next()
-          return done ? null : toMessage(value)
-        },
-      }
-    })
+    const left = new AbortController()
+    const signal = AbortSignal.any([left.signal, c.req.raw.signal])
+    const listener = open(c.req.param('channel'), { signal })
+    try {
+      await standing(listener.ready, options.ports.clock)
+      return serverSentEvents(options, c.req.raw, (ended) => toSource(listener, ended, left))
+    } catch (error) {
+      left.abort()
+      throw error
+    } finally {
+      if (c.req.method === 'HEAD') left.abort()
+    }
+  }
+}
+
+/** Rejects as `ready` does; where the connection is just being made again, `reconnected` tells when it stands. */
+function standing(ready: Promise<void>, clock: Clock): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = clock.setTimeout(resolve, readyMs)
+    ready.then(resolve, reject).finally(() => clock.clearTimeout(timer))
+  })
+}
+
+function toSource(
+  listener: AsyncIterable<ChannelValue>,
+  ended: AbortSignal,
+  left: AbortController,
+): MessageSource {
+  const values = listener[Symbol.asyncIterator]()
+  if (ended.aborted) left.abort()
+  else ended.addEventListener('abort', () => left.abort(), { once: true })
+  return {
+    async next() {
+      const { done, value } = await values.next()
+      return done ? null : toMessage(value)
+    },
   }
 }
 

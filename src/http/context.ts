@@ -1,3 +1,4 @@
+import type { Hono } from 'hono'
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
 import type { AttachWake } from '../streams/subscribe.ts'
@@ -36,6 +37,8 @@ export interface AppOptions {
   shutdown?: AbortSignal
   /** The Prometheus text of /metrics; absent, this host has none. */
   metrics?: () => Promise<string>
+  /** Serves queues, topics, locks and schedules too: `workRoutes` of work-routes.ts. Default: the host does not. */
+  workRoutes?: (app: Hono, options: AppOptions) => void
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }
@@ -43,8 +46,11 @@ export interface AppOptions {
 /** User channels, as a host has them. */
 export interface ChannelPort {
   notify(channel: string, payload: string): Promise<void>
-  /** Absent where no LISTEN connection is held. */
-  listen?(channel: string, options: { signal: AbortSignal }): AsyncIterable<ChannelValue>
+  /** Absent where no LISTEN connection is held. `ready` resolves once what is sent arrives, or rejects. */
+  listen?(
+    channel: string,
+    options: { signal: AbortSignal },
+  ): AsyncIterable<ChannelValue> & { ready: Promise<void> }
 }
 
 /** What a listener of a channel is told. */

@@ -21,7 +21,7 @@ export async function eventStream(
   const after = lastEventId(c) ?? range.after ?? 0
   // a bad position is an error with a status, not a broken stream
   await readEvents(db, stream, { ...range, after, limit: 1 })
-  return serverSentEvents(options, c.req.raw.signal, (signal) => {
+  return serverSentEvents(options, c.req.raw, (signal) => {
     const parts = { db, attach: options.attach ?? createPollingAttach(ports.clock), clock: ports.clock }
     const consumer = { stream, consumer: 'event-stream' }
     const events = subscribe(parts, consumer, { after, types: range.types, signal })

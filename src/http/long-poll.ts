@@ -1,4 +1,5 @@
 import { createPollingAttach } from '../streams/poll-wake.ts'
+import { createHeldPace } from '../streams/held-pace.ts'
 import { findStream } from '../streams/find-stream.ts'
 import { readEvents, type EventPage, type ReadRange } from '../streams/read-events.ts'
 import type { AppOptions } from './context.ts'
@@ -26,12 +27,14 @@ export async function waitForPage(
   const attach = options.attach ?? createPollingAttach(ports.clock)
   // attach, then read (S6)
   const wake = attach(await findStream(db, stream))
+  const held = createHeldPace()
   try {
     for (let after = range.after; ;) {
       const page = await readEvents(db, stream, { ...range, after })
       if (page.events.length > 0 || end.aborted) return page
       after = page.next
-      if (!page.more && (await wake.wait(end)) === 'aborted') return { ...page, next: after }
+      held.saw(page)
+      if (!page.more && (await wake.wait(end, held.waitMs())) === 'aborted') return page
     }
   } finally {
     ports.clock.clearTimeout(timer)

@@ -25,7 +25,8 @@ export function readStream(options: AppOptions): Handler<'/v1/streams/:stream/ev
     if (c.req.header('accept')?.includes('text/event-stream')) return eventStream(c, options, stream, range)
     const waitMs = waitOf(query)
     const page = await readEvents(options.db, stream, range)
-    if (waitMs === 0 || page.events.length > 0 || range.limit === 0) return pageResponse(c, page)
+    const nothingAskedFor = range.limit !== undefined && range.limit <= 0
+    if (waitMs === 0 || page.events.length > 0 || nothingAskedFor) return pageResponse(c, page)
     return pageResponse(
       c,
       await waitForPage(options, { stream, range: { ...range, after: page.next }, waitMs }, c.req.raw.signal),

@@ -18,16 +18,25 @@ export function sseMessage({ id, event, data }: { id?: string; event?: string; d
 /**
  * Answers with server-sent events until the source ends, the client goes or the host shuts down. Heartbeat
  * comments keep the connection alive. The source is asked only when the client has taken what there was.
+ *
+ * @param open makes the source; what it throws is thrown here, while there is still a status to answer with
  */
 export function serverSentEvents(
   { ports, shutdown }: Pick<AppOptions, 'ports' | 'shutdown'>,
-  gone: AbortSignal,
+  request: Request,
   open: (signal: AbortSignal) => MessageSource,
 ): Response {
+  const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
+  // nobody reads the body of the answer to a HEAD, nor ends it
+  if (request.method === 'HEAD') return new Response(null, { headers })
   const cancelled = new AbortController()
-  const signal = AbortSignal.any([cancelled.signal, gone, ...(shutdown === undefined ? [] : [shutdown])])
+  const signal = AbortSignal.any([
+    cancelled.signal,
+    request.signal,
+    ...(shutdown === undefined ? [] : [shutdown]),
+  ])
   const encoder = new TextEncoder()
-  let source: MessageSource | null = null
+  const source = open(signal)
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       // the headers leave with the first bytes
@@ -37,7 +46,6 @@ export function serverSentEvents(
       })
     },
     async pull(controller) {
-      source ??= open(signal)
       const message = await source.next().catch((error: unknown) => {
         ports.log.warn({ err: error }, 'an event stream broke off')
         return null
@@ -49,7 +57,6 @@ export function serverSentEvents(
     },
     cancel: () => cancelled.abort(),
   })
-  const headers = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' }
   return new Response(body, { headers })
 }
 

@@ -4,7 +4,6 @@ import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import { parseShape } from '../json/shape.ts'
 import { configureStream } from '../streams/configure-stream.ts'
 import { listStreams, streamInfo } from '../streams/stream-info.ts'
-import { listHorizonHolders } from '../streams/horizon-holders.ts'
 import { trimStream } from '../streams/trim-stream.ts'
 import { readJsonObject } from './body.ts'
 import type { AppOptions } from './context.ts'
@@ -46,7 +45,7 @@ function show({ db }: AppOptions): Handler<typeof path> {
     const stream = c.req.param('stream')
     const info = await streamInfo(db, stream)
     if (info === null) throw new MillraceError('NOT_FOUND', `there is no stream "${stream}"`)
-    return c.json({ ...info, heldBy: await listHorizonHolders(db, stream) })
+    return c.json(info)
   }
 }
 

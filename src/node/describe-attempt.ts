@@ -4,7 +4,8 @@ import type { AttemptReport } from '../webhooks/deliver-event.ts'
 export function describeAttempt({ webhook, event, attempt, result, outcome }: AttemptReport): string {
   const what = `${webhook.stream} #${event.offset} ${event.type}`
   const took = `${Math.round(result.durationMs)} ms`
-  const answer = result.kind === 'answer' ? `${result.status} in ${took}` : `${result.reason} after ${took}`
+  const answer =
+    result.kind === 'answer' ? `${result.status} in ${took}` : `${result.message} (after ${took})`
   return `${marks[outcome.kind]} ${what} → ${webhook.url} ${answer}${sequel(attempt, outcome)}`
 }
 
@@ -15,11 +16,11 @@ function sequel(attempt: number, outcome: AttemptReport['outcome']): string {
     case 'delivered':
       return attempt > 1 ? ` (attempt ${attempt})` : ''
     case 'retry':
-      return `: ${outcome.why}; attempt ${attempt + 1} in ${Math.ceil(outcome.delayMs / 1000)} s`
+      return `; attempt ${attempt + 1} in ${Math.ceil(outcome.delayMs / 1000)} s`
     case 'dead':
-      return `: ${outcome.why}; given up after ${attempt} attempts, kept as a dead letter`
+      return `; given up after ${attempt} attempts, kept as a dead letter`
     case 'disable':
-      return `: ${outcome.why}; the webhook is disabled`
+      return `; the webhook is disabled, its events wait`
     case 'abandoned':
       return ': broken off to shut down, to be sent again'
   }

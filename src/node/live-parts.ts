@@ -9,13 +9,13 @@ import type { RunningDelivery } from './start-delivery.ts'
 /** What delivery in the same process gives the HTTP app: wakes, channels, its mode, metrics and test events. */
 export function liveParts(
   db: Db,
-  running: RunningDelivery,
+  running: Pick<RunningDelivery, 'forwarder'> & Partial<RunningDelivery>,
   ports: Ports,
 ): Pick<AppOptions, 'attach' | 'channels' | 'ready' | 'onWebhookChange' | 'metrics' | 'delivery'> {
   const { forwarder, metrics, delivery } = running
   return {
     delivery,
-    metrics: () => metrics.text(),
+    ...(metrics === undefined ? {} : { metrics: () => metrics.text() }),
     attach: createAttach(() => forwarder, { ports }),
     channels: {
       notify: (channel, payload) => notify(db, channel, payload),

@@ -1,11 +1,12 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createNodePostgresDb } from '../db/drivers/node-postgres.ts'
 import { createPgliteDb } from '../db/drivers/pglite.ts'
 import { migrate, type Migrated } from '../db/migrate/migrate.ts'
 import { readMigrationFiles } from '../db/migrate/node-files.ts'
 import type { Db } from '../db/port.ts'
-import { startEmbeddedPostgres } from '../embedded/embedded-postgres.ts'
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '../embedded/embedded-postgres.ts'
 import { lockPgliteFolder } from '../embedded/pglite-lock.ts'
+import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Log } from '../ports.ts'
 import type { Settings } from '../settings.ts'
 
@@ -50,7 +51,9 @@ async function openEmbedded(settings: Settings, options: OpenOptions): Promise<O
   options.progress?.(
     `Starting the embedded Postgres in ${settings.dataDir} (the first time takes some seconds) …`,
   )
-  const server = await startEmbeddedPostgres({ dataDir: settings.dataDir, log: options.log })
+  const server = await startEmbeddedPostgres({ dataDir: settings.dataDir, log: options.log }).catch(
+    explainFolder,
+  )
   const db = createNodePostgresDb({
     url: server.url,
     schema: settings.schema,
@@ -58,12 +61,44 @@ async function openEmbedded(settings: Settings, options: OpenOptions): Promise<O
   })
   return {
     db,
-    description: `embedded Postgres in ${settings.dataDir}${server.attached ? ' (was running already)' : ''}`,
+    description: describeServer(settings.dataDir, server),
     async close() {
       await db.close()
       await server.stop()
     },
   }
+}
+
+/** As root, a folder that the database's user cannot enter is replaced by another: say where the data is. */
+function describeServer(dataDir: string, { clusterDir, attached }: EmbeddedPostgres): string {
+  const place = clusterDir.startsWith(resolve(dataDir)) ? dataDir : clusterDir
+  return `embedded Postgres in ${place}${attached ? ' (was running already)' : ''}`
+}
+
+const folderProblems: Record<string, string> = {
+  EACCES: 'this user may not write there',
+  EPERM: 'this user may not write there',
+  EROFS: 'it is on a read-only file system',
+  ENOTDIR: 'it, or what it lies in, is not a folder',
+  EEXIST: 'it is not a folder',
+  ENOENT: 'what it lies in does not exist',
+  ENOSPC: 'the disk is full',
+}
+
+/** A folder that cannot be used is a setting to change, not a stack trace. */
+function explainFolder(error: unknown): never {
+  const { code, path } = error as { code?: unknown; path?: unknown }
+  const problem = typeof code === 'string' ? folderProblems[code] : undefined
+  if (problem === undefined || isMillraceError(error)) throw error
+  const where = typeof path === 'string' ? ` (${path})` : ''
+  throw new MillraceError(
+    'INVALID_SETTING',
+    `the data folder cannot be used: ${problem}${where}; set MILLRACE_DATA_DIR`,
+    {
+      details: { setting: 'MILLRACE_DATA_DIR' },
+      cause: error,
+    },
+  )
 }
 
 async function openPglite(settings: Settings): Promise<OpenedDatabase> {

@@ -1,4 +1,5 @@
 import { createApp } from '../http/app.ts'
+import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
 import { createSealer } from '../webhooks/seal.ts'
@@ -7,7 +8,7 @@ import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
 import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
 import { startDelivery } from './start-delivery.ts'
-import { startHttp } from './start-http.ts'
+import { assertPortFree, startHttp } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
 import { welcome } from './welcome.ts'
 
@@ -36,6 +37,8 @@ const stopWithinMs = 5_000
  * @throws INVALID_SETTING, DATABASE_UNAVAILABLE, DATA_FOLDER_IN_USE
  */
 export async function startDev({ settings, ports, say }: DevOptions): Promise<RunningDev> {
+  const address = { port: settings.port, hostname: '127.0.0.1' }
+  await assertPortFree(address)
   const opened = await openDatabase(settings, {
     log: ports.log,
     applicationName: 'millrace dev',
@@ -65,9 +68,10 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       sealer,
       targetPolicy: { allowInsecure: settings.allowInsecureTargets },
       shutdown: shutdown.signal,
+      workRoutes,
       ...liveParts(opened.db, delivery, ports),
     })
-    const http = await startHttp(app, { port: settings.port, hostname: '127.0.0.1' })
+    const http = await startHttp(app, address)
     stops.push(() => http.stop({ withinMs: stopWithinMs }))
     for (const line of welcome({ port: http.port, rootKey, database: opened.description })) say(line)
     return { port: http.port, rootKey, stop }

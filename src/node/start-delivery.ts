@@ -11,6 +11,7 @@ import { serveDeliveries, type WorkFeed } from '../webhooks/engine/serve.ts'
 import { createNodeSender } from '../webhooks/node-sender.ts'
 import { createNodeSigner } from '../webhooks/node-sign.ts'
 import type { Sealer } from '../webhooks/seal.ts'
+import { startHousekeeping } from './housekeeping.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 
 /** What {@link startDelivery} takes. */
@@ -67,6 +68,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
   const stop = new AbortController()
   const feed = createFeed(forwarder, ports, stop.signal)
   const serving = serveDeliveries({ engine, feed, ports, onClaim: setup.onClaim })
+  const housekeeping = startHousekeeping({ db, ports, forwarder })
   forwarder.start()
   return {
     forwarder,
@@ -74,7 +76,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     delivery,
     async stop(options) {
       stop.abort()
-      await serving
+      await Promise.all([serving, housekeeping.stop()])
       await engine.stop(options)
       await Promise.all([sender.close(), forwarder.close()])
     },

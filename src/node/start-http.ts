@@ -1,3 +1,4 @@
+import { createServer } from 'node:net'
 import { serve } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
@@ -20,6 +21,19 @@ export function startHttp(app: Hono, options: { port: number; hostname: string }
       resolve({ port: info.port, stop: ({ withinMs }) => stopServer(server, withinMs) })
     })
     server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options.port)))
+  })
+}
+
+/**
+ * Finds out whether the port can be had, before anything slow is started for it.
+ *
+ * @throws INVALID_SETTING when it is taken or not allowed
+ */
+export async function assertPortFree(options: { port: number; hostname: string }): Promise<void> {
+  const probe = createServer()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, options.port)))
+    probe.listen({ port: options.port, host: options.hostname }, () => probe.close(() => resolve()))
   })
 }
 

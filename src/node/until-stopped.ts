@@ -12,5 +12,9 @@ export function untilStopped(): Promise<NodeJS.Signals> {
     }
     process.on('SIGINT', onSignal)
     process.on('SIGTERM', onSignal)
+    // the terminal was closed: there is nobody left to print for
+    process.on('SIGHUP', onSignal)
+    process.stdout.on('error', () => onSignal('SIGHUP'))
+    process.stderr.on('error', () => {})
   })
 }

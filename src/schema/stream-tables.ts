@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { bigint, boolean, check, integer, primaryKey, text } from 'drizzle-orm/pg-core'
+import { bigint, boolean, check, index, integer, primaryKey, text } from 'drizzle-orm/pg-core'
 import type { PgSchema } from 'drizzle-orm/pg-core'
 import { timestamptz, verbatimJson } from './column-types.ts'
 
@@ -69,7 +69,11 @@ export function streamTables(schema: PgSchema) {
       offsets: bigint('offsets', { mode: 'number' }).array(),
       expiresAt: timestamptz('expires_at').notNull(),
     },
-    (t) => [primaryKey({ columns: [t.streamId, t.key] })],
+    (t) => [
+      primaryKey({ columns: [t.streamId, t.key] }),
+      // a day's keys are many, the expired ones among them few
+      index('publish_keys_expires').on(t.expiresAt),
+    ],
   )
 
   /** What readers could see at a moment: retention by age works from these, never from an event's own time. */

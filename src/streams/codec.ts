@@ -1,4 +1,5 @@
 import { MillraceError } from '../errors/millrace-error.ts'
+import type { StoredEvent } from './event.ts'
 
 /** How the data of a stream's events becomes JSON text, and back. */
 export interface Codec {
@@ -24,33 +25,36 @@ export const jsonCodec: Codec = {
  */
 export function encodeWith(codec: Codec, data: unknown, type: string): string {
   try {
-    return codec.encode(data, type)
+    const text: unknown = codec.encode(data, type)
+    if (typeof text !== 'string') throw new TypeError('encode returned no text')
+    return text
   } catch (error) {
-    throw codecError('encode', type, error)
+    throw codecError('encode', { type }, error)
   }
 }
 
 /**
- * Decodes with a codec.
+ * Decodes the data of an event with a codec.
  *
- * @throws CODEC_FAILED with the codec's error as its cause
+ * @throws CODEC_FAILED with the codec's error as its cause; `details.offset` says where
  */
-export function decodeWith(codec: Codec, text: string, type: string): unknown {
+export function decodeWith(
+  codec: Codec,
+  { dataText, type, offset }: Pick<StoredEvent, 'dataText' | 'type' | 'offset'>,
+): unknown {
   try {
-    return codec.decode(text, type)
+    return codec.decode(dataText, type)
   } catch (error) {
-    throw codecError('decode', type, error)
+    throw codecError('decode', { type, offset }, error)
   }
 }
 
-function codecError(what: string, type: string, cause: unknown): MillraceError {
+function codecError(
+  what: string,
+  details: { type: string } | { type: string; offset: number },
+  cause: unknown,
+): MillraceError {
   const words = cause instanceof Error ? cause.message : String(cause)
-  return new MillraceError(
-    'CODEC_FAILED',
-    `the codec could not ${what} an event of type "${type}": ${words}`,
-    {
-      details: { type },
-      cause,
-    },
-  )
+  const message = `the codec could not ${what} an event of type "${details.type}": ${words}`
+  return new MillraceError('CODEC_FAILED', message, { details, cause })
 }

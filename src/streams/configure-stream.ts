@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
-import { runQuery } from '../db/run.ts'
+import { qualified, runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { Retention } from './stream-info.ts'
@@ -12,7 +12,8 @@ const maxAgeMs = 3_155_760_000_000
 
 /**
  * Sets what a stream forgets; what is not named stays as it is. The stream is made if there is none. Returns
- * the retention that stands now. One statement.
+ * the retention that stands now. One statement. It wakes like a publish, so that whoever removes old events
+ * hears of it.
  *
  * @throws INVALID_NAME, INVALID_INPUT
  */
@@ -30,14 +31,19 @@ export async function configureStream(
   const keep = (name: keyof Retention) => sql`${change[name] === undefined}::boolean`
   const [row] = await runQuery<{ retention: string }>(
     on,
-    sql`insert into ${on.tables.streams} as s (name, retain_age_ms, retain_count, keep_unread)
+    sql`with configured as (
+      insert into ${on.tables.streams} as s (name, retain_age_ms, retain_count, keep_unread)
       values (${stream}::text, ${ageMs}::bigint, ${count}::bigint, ${keepUnread}::boolean)
       on conflict (name) do update set
         retain_age_ms = case when ${keep('ageMs')} then s.retain_age_ms else excluded.retain_age_ms end,
         retain_count = case when ${keep('count')} then s.retain_count else excluded.retain_count end,
         keep_unread = case when ${keep('keepUnread')} then s.keep_unread else excluded.keep_unread end
-      returning json_build_object(
-        'ageMs', retain_age_ms, 'count', retain_count, 'keepUnread', keep_unread)::text as retention`,
+      returning s.id, s.retain_age_ms, s.retain_count, s.keep_unread
+    )
+    select json_build_object(
+        'ageMs', c.retain_age_ms, 'count', c.retain_count, 'keepUnread', c.keep_unread)::text as retention,
+      ${qualified(on, 'wake_stream')}(c.id)
+    from configured c`,
   )
   return JSON.parse(row?.retention ?? '{}') as Retention
 }

@@ -18,8 +18,8 @@ export function createPollingAttach(
     let intervalMs = minMs
     const closed = new AbortController()
     return {
-      wait(signal) {
-        const waitMs = intervalMs
+      wait(signal, withinMs = Infinity) {
+        const waitMs = Math.min(intervalMs, withinMs)
         intervalMs = Math.min(intervalMs * 2, maxMs)
         return sleep(clock, waitMs, AbortSignal.any([signal, closed.signal]))
       },

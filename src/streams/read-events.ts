@@ -10,8 +10,8 @@ import { splitTypes } from './type-filter.ts'
 
 /** A page holds at most so many events. */
 export const maxPageEvents = 1000
-/** Stays well below the 10 MB that Neon's HTTP endpoint answers with. */
-const maxPageBytes = 4 * 1024 * 1024
+/** With the event that exceeds it, and doubled by quoting, below the 10 MB that Neon's HTTP endpoint answers with. */
+const maxPageBytes = 3 * 1024 * 1024
 /** How many events a filtered read looks at before it answers with what it has. */
 const filterScanLimit = 10_000
 
@@ -30,10 +30,15 @@ export interface EventPage {
   events: StoredEvent[]
   /** Read on from here: pass it as `after`. */
   next: number
-  /** Up to here every publish is decided; nobody reads past it. */
-  horizon: number
+  /** Up to here every publish is decided; nobody reads past it. Null at limit 0 and less, where nothing was asked. */
+  horizon: number | null
   /** There may be more right now; if false, wait for a wake. */
   more: boolean
+  /**
+   * Something is committed above the horizon, where a transaction that is still open holds it back. Should that
+   * one roll back, nobody is woken: look again after a while.
+   */
+  held: boolean
 }
 
 /**
@@ -54,11 +59,12 @@ export async function readEvents(
   const after = assertOffset('after', range.after ?? 0)
   const limit = Math.min(range.limit ?? 100, maxPageEvents)
   const types = splitTypes(range.types)
-  if (!(limit > 0)) return { events: [], next: after, horizon: after, more: false }
+  if (!(limit > 0)) return { events: [], next: after, horizon: null, more: false, held: false }
   const on = executorFor(db, options)
   const [header, ...rows] = await runQuery<ReadRow>(
     on,
-    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_published_at, o_running::text
+    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_published_at, o_running::text,
+        o_more, o_held
       from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${Math.floor(limit)}::integer,
         ${textArray(types.exact)}, ${textArray(types.patterns)},
         ${maxPageBytes}::bigint, ${filterScanLimit}::integer)`,
@@ -97,16 +103,25 @@ interface ReadRow {
   o_headers: string | null
   o_published_at: unknown
   o_running: string
+  o_more: boolean | null
+  o_held: boolean | null
 }
 
+/**
+ * `next` is never more than the offset of an event that was there: a number that nobody has committed may be
+ * given out a second time after a crash of the database, and whoever had read on from it would miss that event.
+ */
 function toPage(header: ReadRow, rows: ReadRow[], after: number, limit: number): EventPage {
-  const horizon = toNumber(header.o_horizon)
-  const scannedTo = toNumber(header.o_running)
-  const events = rows.map(toEvent)
   const last = rows.at(-1)
   const cut = last !== undefined && (rows.length >= limit || toNumber(last.o_running) >= maxPageBytes)
-  const end = cut ? toNumber(last.o_offset) : scannedTo
-  return { events, next: Math.max(after, end), horizon, more: cut || scannedTo < horizon }
+  const end = last === undefined ? 0 : toNumber(last.o_offset)
+  return {
+    events: rows.map(toEvent),
+    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running)),
+    horizon: toNumber(header.o_horizon),
+    more: cut || header.o_more === true,
+    held: header.o_held === true,
+  }
 }
 
 function toEvent(row: ReadRow): StoredEvent {

@@ -46,8 +46,8 @@ export async function runRetention(db: Db, options: RetentionOptions): Promise<R
     }
     if (isOver()) return { deleted, nextDueInMs: 0 }
   }
-  await forgetPublishKeys(db)
-  return { deleted, nextDueInMs }
+  while (!isOver() && (await forgetPublishKeys(db)) === stepRows);
+  return { deleted, nextDueInMs: isOver() ? 0 : nextDueInMs }
 }
 
 interface Bound {
@@ -84,7 +84,11 @@ function boundsStatement(db: Db) {
       join ${horizonMarks} m on m.stream_id = s.id and m.at <= clock_timestamp() - ${age}
       group by s.id
     ), forgotten as (
-      delete from ${horizonMarks} m using mature r where m.stream_id = r.id and m.at < r.at
+      delete from ${horizonMarks} m using (
+        select o.stream_id, o.at from ${horizonMarks} o join mature r on o.stream_id = r.id and o.at < r.at
+        for update of o skip locked
+      ) old
+      where m.stream_id = old.stream_id and m.at = old.at
     ), marked as (
       insert into ${horizonMarks} (stream_id, at, horizon)
       select s.id, clock_timestamp(), s.horizon from kept s
@@ -98,10 +102,11 @@ function boundsStatement(db: Db) {
     )
     select s.name,
       least(
-        greatest((select r.horizon from mature r where r.id = s.id), (
+        -- nothing old enough and nothing over the count: nothing, whatever has been read
+        coalesce(greatest((select r.horizon from mature r where r.id = s.id), (
           select e."offset" from ${events} e
           where s.retain_count is not null and e.stream_id = s.id and e."offset" <= s.horizon
-          order by e."offset" desc offset s.retain_count limit 1)),
+          order by e."offset" desc offset s.retain_count limit 1)), 0),
         case when s.keep_unread then (select min(u."offset") from (
           select o."offset" from ${offsets} o where o.stream_id = s.id
           union all select w."offset" from ${webhooks} w where w.stream_id = s.id
@@ -114,14 +119,18 @@ function boundsStatement(db: Db) {
     order by s.id`
 }
 
-async function forgetPublishKeys(db: Db): Promise<void> {
+/** One step; returns how many it forgot. */
+async function forgetPublishKeys(db: Db): Promise<number> {
   const { publishKeys } = db.tables
-  await runQuery(
+  const [row] = await runQuery<{ forgotten: string }>(
     db,
-    sql`delete from ${publishKeys} k using (
+    sql`with old as (
         select o.stream_id, o.key from ${publishKeys} o where o.expires_at < now()
-        limit ${stepRows} for update skip locked
-      ) old
-      where k.stream_id = old.stream_id and k.key = old.key`,
+        order by o.expires_at limit ${stepRows}::integer for update skip locked
+      ), gone as (
+        delete from ${publishKeys} k using old where k.stream_id = old.stream_id and k.key = old.key returning 1
+      )
+      select count(*)::text as forgotten from gone`,
   )
+  return toNumber(row?.forgotten ?? 0)
 }

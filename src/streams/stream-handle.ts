@@ -8,7 +8,7 @@ import type { NewEvent, StoredEvent } from './event.ts'
 import { publishEvents, type PublishOptions } from './publish-events.ts'
 import { readEvents, type ReadRange } from './read-events.ts'
 import { streamInfo, type Retention, type StreamInfo } from './stream-info.ts'
-import { subscribe, type AttachWake, type SubscribeOptions, type Subscription } from './subscribe.ts'
+import { subscribeDecoded, type AttachWake, type SubscribeOptions, type Subscription } from './subscribe.ts'
 import { trimStream } from './trim-stream.ts'
 
 /** Event types of a stream and the data of each: `{ 'order.created': { total: number } }`. */
@@ -34,8 +34,9 @@ export type ReadEventOf<Events extends EventMap> = {
 export interface PageOf<Events extends EventMap> {
   events: ReadEventOf<Events>[]
   next: number
-  horizon: number
+  horizon: number | null
   more: boolean
+  held: boolean
 }
 
 /** A consumer of a stream. */
@@ -76,6 +77,8 @@ export interface StreamParts {
   attach: AttachWake
   clock: Clock
   codec?: Codec
+  /** Throws STORE_CLOSED once the store was closed, for the calls that would not get as far as the database. */
+  assertOpen?: () => void
 }
 
 /**
@@ -101,7 +104,10 @@ export function createStreamHandle<Events extends EventMap>(
       (await publishEvents(db, name, events.map(encode), options)).offsets,
     read: (range, options) => readDecoded<Events>(parts, name, range, options),
     consumer: (consumer) => createConsumerHandle<Events>({ stream: name, consumer }, parts),
-    trim: (through, options) => trimStream(db, name, through, options),
+    async trim(through, options) {
+      parts.assertOpen?.()
+      return trimStream(db, name, through, options)
+    },
     info: (options) => streamInfo(db, name, options),
     configure: (retention, options) => configureStream(db, name, retention, options),
   }
@@ -120,48 +126,22 @@ function createConsumerHandle<Events extends EventMap>(
     seek: (offset, options) => seekOffset(db, id, offset, options),
     read: async (range, options) =>
       readDecoded<Events>(parts, id.stream, { ...range, after: await getOffset(db, id, options) }, options),
-    subscribe: (options) => decodeSubscription<Events>(subscribe(parts, id, options), parts),
+    subscribe: (options = {}) =>
+      subscribeDecoded(parts, id, options, (event) => decode<Events>(event, parts.codec)),
   }
 }
 
 function decode<Events extends EventMap>(event: StoredEvent, codec: Codec = jsonCodec): ReadEventOf<Events> {
-  return { ...event, data: decodeWith(codec, event.dataText, event.type) } as ReadEventOf<Events>
+  return { ...event, data: decodeWith(codec, event) } as ReadEventOf<Events>
 }
 
 async function readDecoded<Events extends EventMap>(
-  { db, codec }: StreamParts,
+  { db, codec, assertOpen }: StreamParts,
   stream: string,
   range?: ReadRange,
   options?: TxOption,
 ): Promise<PageOf<Events>> {
+  assertOpen?.()
   const page = await readEvents(db, stream, range, options)
   return { ...page, events: page.events.map((event) => decode<Events>(event, codec)) }
-}
-
-function decodeSubscription<Events extends EventMap>(
-  inner: Subscription,
-  { codec }: StreamParts,
-): Subscription<ReadEventOf<Events>> {
-  return {
-    get position() {
-      return inner.position
-    },
-    async next() {
-      const result = await inner.next()
-      return result.done ? result : { done: false, value: decode<Events>(result.value, codec) }
-    },
-    async tryNext() {
-      const event = await inner.tryNext()
-      return event === null ? null : decode<Events>(event, codec)
-    },
-    save: () => inner.save(),
-    close: () => inner.close(),
-    async return() {
-      inner.close()
-      return { done: true, value: undefined }
-    },
-    [Symbol.asyncIterator]() {
-      return this
-    },
-  }
 }

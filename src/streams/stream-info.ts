@@ -3,6 +3,7 @@ import { executorFor, type Db, type Executor, type TxOption } from '../db/port.t
 import { qualified, runQuery } from '../db/run.ts'
 import { assertReadableName } from '../schema/names.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
+import { listHorizonHolders, type HorizonHolder } from './horizon-holders.ts'
 
 /** How far a consumer of a stream is. */
 export interface ConsumerInfo {
@@ -28,6 +29,8 @@ export interface StreamInfo {
   horizon: number
   retention: Retention
   consumers: ConsumerInfo[]
+  /** The open transactions that hold the horizon back, the oldest first. */
+  heldBy: HorizonHolder[]
 }
 
 /** What a stream forgets, and when. */
@@ -44,8 +47,8 @@ export interface Retention {
 const maxLag = 10_000
 
 /**
- * How a stream stands: its ends, its horizon, who reads it and how far behind they are. Null when there is
- * no such stream. One statement.
+ * How a stream stands: its ends, its horizon and who holds it back, who reads it and how far behind they are.
+ * Null when there is no such stream.
  *
  * @throws INVALID_NAME
  */
@@ -58,12 +61,14 @@ export async function streamInfo(db: Db, stream: string, options: TxOption = {})
       cross join lateral ${qualified(on, 'horizon')}(s.id) h
       where s.name = ${stream}::text`,
   )
-  return row === undefined ? null : (JSON.parse(row.info) as StreamInfo)
+  if (row === undefined) return null
+  const heldBy = await listHorizonHolders(on, stream)
+  return { ...(JSON.parse(row.info) as Omit<StreamInfo, 'heldBy'>), heldBy }
 }
 
 /** A page of streams. */
 export interface StreamList {
-  streams: Omit<StreamInfo, 'consumers'>[]
+  streams: Omit<StreamInfo, 'consumers' | 'heldBy'>[]
   /** Pass it as `cursor` to read on; null: that was all. */
   next: string | null
 }
@@ -88,7 +93,7 @@ export async function listStreams(
       cross join lateral ${qualified(db, 'horizon')}(s.id) h
       order by s.name collate "C"`,
   )
-  const streams = rows.slice(0, limit).map(({ info }) => JSON.parse(info) as StreamInfo)
+  const streams = rows.slice(0, limit).map(({ info }) => JSON.parse(info) as StreamList['streams'][number])
   return { streams, next: rows.length > limit ? (streams.at(-1)?.name ?? null) : null }
 }
 

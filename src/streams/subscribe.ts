@@ -4,15 +4,16 @@ import type { Clock } from '../ports.ts'
 import { getOffset, saveOffset, type ConsumerId } from './consumer-offsets.ts'
 import type { StoredEvent } from './event.ts'
 import { findStream } from './find-stream.ts'
+import { createHeldPace, type HeldPace } from './held-pace.ts'
 import { readEvents } from './read-events.ts'
 
 /** Tells one subscription when to read again. */
 export interface StreamWake {
   /**
-   * Resolves `wake` when there may be something new, `poll` when it is time to look without a reason,
-   * `aborted` at the end of the signal or of what is below.
+   * Resolves `wake` when there may be something new, `poll` when it is time to look without a reason, at the
+   * latest after `withinMs` if that is given, `aborted` at the end of the signal or of what is below.
    */
-  wait(signal: AbortSignal): Promise<'wake' | 'poll' | 'aborted'>
+  wait(signal: AbortSignal, withinMs?: number): Promise<'wake' | 'poll' | 'aborted'>
   /** There was something: polls come at the short interval again. */
   active(): void
   close(): void
@@ -39,7 +40,11 @@ export interface Subscription<Event = StoredEvent> extends AsyncIterableIterator
   readonly position: number | null
   /** Saves the position as the consumer's offset; before any event it does nothing (S8). Returns the saved offset. */
   save(): Promise<number | null>
-  /** The next event if it is at hand or in the database now; null if there is none. */
+  /**
+   * The next event if it is at hand or in the database now; null if there is none.
+   *
+   * @throws STORE_CLOSED once the store was closed
+   */
   tryNext(): Promise<Event | null>
   /** Ends it; a `next` that waits resolves as done. */
   close(): void
@@ -60,28 +65,46 @@ const retryMaxMs = 2_000
  * Subscribes a consumer to a stream, which need not exist yet: replays from the saved offset, then follows. It
  * outlives lost connections (S7) and works without wakes, later (N4). Nothing is read that was not asked for.
  *
- * @throws INVALID_NAME, INVALID_INPUT, OFFSET_AHEAD from the first `next`
+ * @throws INVALID_NAME, INVALID_INPUT, OFFSET_AHEAD, STORE_CLOSED from the first `next`
  */
 export function subscribe(
   parts: SubscribeParts,
   consumer: ConsumerId,
   options: SubscribeOptions = {},
 ): Subscription {
-  const stop = new AbortController()
+  return subscribeDecoded(parts, consumer, options, (event) => event)
+}
+
+/**
+ * As {@link subscribe}, yielding what `decode` makes of each event. Where it throws, the event counts as not
+ * yielded: `position` stays before it, and the next call meets it again.
+ */
+export function subscribeDecoded<Event>(
+  parts: SubscribeParts,
+  consumer: ConsumerId,
+  options: SubscribeOptions,
+  decode: (event: StoredEvent) => Event,
+): Subscription<Event> {
   const state: State = {
-    ...{ parts, consumer, options, stop, buffer: [], after: null, position: null, wake: null },
-    known: false,
-    turn: Promise.resolve(),
+    ...{ parts, consumer, options, stop: new AbortController(), storeClosed: false },
+    ...{ buffer: [], after: null, position: null, wake: null, known: false },
+    ...{ held: createHeldPace(), turn: Promise.resolve() },
   }
+  const { stop } = state
   if (options.signal?.aborted) end(state)
   else options.signal?.addEventListener('abort', () => end(state), { once: true, signal: stop.signal })
-
+  const take = (): Promise<Event | undefined> => takeOrRead(state, decode)
   return {
     get position() {
       return state.position
     },
-    next: () => inTurn(state, () => nextEvent(state)),
-    tryNext: () => inTurn(state, async () => (await takeOrRead(state)) ?? null),
+    next: () => inTurn(state, () => nextEvent(state, take)),
+    tryNext: () =>
+      inTurn(state, async () => {
+        const event = await take()
+        if (state.storeClosed) throw storeClosed()
+        return event ?? null
+      }),
     save: () => savePosition(state),
     close: () => end(state),
     async return() {
@@ -99,6 +122,8 @@ interface State {
   consumer: ConsumerId
   options: SubscribeOptions
   stop: AbortController
+  /** It ended because the store below it did. */
+  storeClosed: boolean
   buffer: StoredEvent[]
   /** Where to read on; null before the first read. */
   after: number | null
@@ -106,14 +131,24 @@ interface State {
   wake: StreamWake | null
   /** The wake is that of the stream itself; before, it is everybody's. */
   known: boolean
+  held: HeldPace
   /** Calls are served one after the other. */
   turn: Promise<unknown>
 }
 
 function end(state: State): void {
   state.stop.abort()
-  state.wake?.close()
+  detach(state)
   state.buffer = []
+}
+
+function endWithStore(state: State): void {
+  state.storeClosed = true
+  end(state)
+}
+
+function storeClosed(): MillraceError {
+  return new MillraceError('STORE_CLOSED', 'the store was closed')
 }
 
 function inTurn<T>(state: State, work: () => Promise<T>): Promise<T> {
@@ -126,28 +161,42 @@ async function savePosition({ parts, consumer, position }: State): Promise<numbe
   return position === null ? null : saveOffset(parts.db, consumer, position)
 }
 
-async function nextEvent(state: State): Promise<IteratorResult<StoredEvent>> {
-  while (!state.stop.signal.aborted) {
-    const event = await takeOrRead(state)
+async function nextEvent<Event>(
+  state: State,
+  take: () => Promise<Event | undefined>,
+): Promise<IteratorResult<Event>> {
+  const { signal } = state.stop
+  while (!signal.aborted) {
+    const event = await take()
+    if (signal.aborted) break
     if (event !== undefined) return { done: false, value: event }
-    if (state.stop.signal.aborted) break
-    if ((await state.wake?.wait(state.stop.signal)) === 'aborted') end(state)
+    const why = await state.wake?.wait(signal, state.held.waitMs())
+    if (why === 'aborted' && !signal.aborted) endWithStore(state)
   }
   return { done: true, value: undefined }
 }
 
 /** From the buffer, or else from one read of the database, tried again until the database answers. */
-async function takeOrRead(state: State): Promise<StoredEvent | undefined> {
+async function takeOrRead<Event>(
+  state: State,
+  decode: (event: StoredEvent) => Event,
+): Promise<Event | undefined> {
   let waitMs = retryMinMs
   while (!state.stop.signal.aborted) {
     try {
       if (state.buffer.length === 0) await fill(state)
-      if (state.stop.signal.aborted) return undefined
-      const event = state.buffer.shift()
-      if (event !== undefined) state.position = event.offset
-      return event
+      return yieldFirst(state, decode)
     } catch (error) {
-      if (!isMillraceError(error) || !error.retryable) throw error
+      if (state.stop.signal.aborted) return undefined
+      if (isMillraceError(error) && error.code === 'STORE_CLOSED' && state.wake !== null) {
+        endWithStore(state)
+        return undefined
+      }
+      if (!isMillraceError(error) || !error.retryable) {
+        // whoever gives up now never calls `return`
+        detach(state)
+        throw error
+      }
       await pause(state, waitMs)
       waitMs = Math.min(waitMs * 2, retryMaxMs)
     }
@@ -155,16 +204,29 @@ async function takeOrRead(state: State): Promise<StoredEvent | undefined> {
   return undefined
 }
 
+/** The position moves only once the event is decoded: what failed was not yielded (S8). */
+function yieldFirst<Event>(state: State, decode: (event: StoredEvent) => Event): Event | undefined {
+  const [first] = state.buffer
+  if (first === undefined) return undefined
+  const event = decode(first)
+  state.buffer.shift()
+  state.position = first.offset
+  return event
+}
+
 async function fill(state: State): Promise<void> {
   const { parts, consumer, options } = state
+  const limit = bufferSize(options)
   await attach(state)
   state.after ??= options.after ?? (await getOffset(parts.db, consumer))
   let more = true
   while (more && state.buffer.length === 0 && !state.stop.signal.aborted) {
-    const range = { after: state.after, limit: bufferSize(options), types: options.types }
+    const range = { after: state.after, limit, types: options.types }
     const page = await readEvents(parts.db, consumer.stream, range)
+    if (state.stop.signal.aborted) return
     state.buffer = page.events
     state.after = page.next
+    state.held.saw(page)
     more = page.more
   }
   if (state.buffer.length > 0) state.wake?.active()
@@ -172,7 +234,7 @@ async function fill(state: State): Promise<void> {
 
 /** First attach, then read: what commits in between raises the wake (S6). */
 async function attach(state: State): Promise<void> {
-  if (state.known) return
+  if (state.known && state.wake !== null) return
   const { parts, consumer } = state
   state.wake ??= parts.attach(null)
   const streamId = await findStream(parts.db, consumer.stream)
@@ -181,6 +243,12 @@ async function attach(state: State): Promise<void> {
   state.wake = parts.attach(streamId)
   state.known = true
   everybodys.close()
+}
+
+function detach(state: State): void {
+  state.wake?.close()
+  state.wake = null
+  state.known = false
 }
 
 function bufferSize({ buffer = 100 }: SubscribeOptions): number {

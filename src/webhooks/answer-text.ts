@@ -5,21 +5,45 @@ export const maxAnswerBytes = 16 * 1024
 // oxlint-disable-next-line no-control-regex -- control characters are what it is about
 const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 
-/**
- * The start of an answer's body as clean text of at most 16 KiB: invalid UTF-8 is
- * replaced, control characters are removed. Stops reading, and so ends the iteration,
- * once it has enough.
- */
-export async function readAnswerText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
-  const bytes = new Uint8Array(maxAnswerBytes)
+/** Collects the start of an answer's body. */
+export interface AnswerCollector {
+  /** Takes a piece; false once it has enough. */
+  add(chunk: Uint8Array): boolean
+  /** What was collected, as clean text of at most 16 KiB: invalid UTF-8 is replaced, control characters are removed. */
+  text(): string
+}
+
+export function collectAnswer(): AnswerCollector {
+  const parts: Uint8Array[] = []
   let length = 0
-  for await (const chunk of chunks) {
-    const part = chunk.subarray(0, maxAnswerBytes - length)
-    bytes.set(part, length)
-    length += part.length
-    if (length === maxAnswerBytes) break
+  return {
+    add(chunk) {
+      const part = chunk.subarray(0, maxAnswerBytes - length)
+      parts.push(part)
+      length += part.length
+      return length < maxAnswerBytes
+    },
+    text: () => (length === 0 ? '' : cleanText(join(parts, length))),
   }
-  return cleanText(bytes.subarray(0, length))
+}
+
+function join(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = parts
+  if (parts.length === 1 && only !== undefined) return only
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
+/** As {@link collectAnswer}, from a stream; stops reading, and so ends the iteration, once it has enough. */
+export async function readAnswerText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
+  const answer = collectAnswer()
+  for await (const chunk of chunks) if (!answer.add(chunk)) break
+  return answer.text()
 }
 
 /** Clean text of at most 16 KiB in UTF-8. */

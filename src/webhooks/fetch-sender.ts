@@ -42,7 +42,7 @@ async function send(
     const answer = await deadline.race(exchange(check.url, request, options, deadline.signal))
     return { kind: 'answer', ...answer, durationMs: nowMs() - startMs }
   } catch (error) {
-    return toSendFailure(error, deadline, request.timeoutMs, nowMs() - startMs)
+    return toSendFailure(error, deadline.ended(), request.timeoutMs, nowMs() - startMs)
   } finally {
     deadline.clear()
   }

@@ -1,12 +1,11 @@
-import { Agent, type Dispatcher } from 'undici'
-import { encodedNote, readAnswerText } from './answer-text.ts'
-import { startDeadline } from './deadline.ts'
+import { Agent } from 'undici'
+import { startExchange, type Exchange } from './node-exchange.ts'
 import type { ResolveName } from './node-resolve.ts'
 import { createGuardedConnector } from './node-target-guard.ts'
-import { forbiddenTarget, prepareHeaders } from './send-request.ts'
+import { forbiddenTarget } from './send-request.ts'
 import { toSendFailure } from './send-error.ts'
-import type { SendAnswer, Sender, SendRequest, SendResult } from './sender.ts'
-import { checkTargetUrl, type TargetPolicy } from './target-url.ts'
+import type { Sender } from './sender.ts'
+import { checkTargetUrl, type TargetCheck, type TargetPolicy } from './target-url.ts'
 
 export interface NodeSenderOptions {
   policy: TargetPolicy
@@ -33,64 +32,40 @@ export function createNodeSender(options: NodeSenderOptions): Sender {
     headersTimeout: 0,
     bodyTimeout: 0,
   })
-  const closing = new AbortController()
   const nowMs = options.monotonicMs ?? (() => performance.now())
+  const checkTarget = createTargetCheck(options.policy)
+  const underWay = new Set<Exchange>()
+  let closed = false
   return {
-    send: (request) => send(agent, request, options.policy, nowMs, closing.signal),
+    async send(request) {
+      const check = checkTarget(request.url)
+      if (!check.ok) return forbiddenTarget(check.reason)
+      if (closed) return toSendFailure(null, 'aborted', request.timeoutMs, 0)
+      const exchange = startExchange(agent, check.url, request, nowMs)
+      underWay.add(exchange)
+      const result = await exchange.result
+      underWay.delete(exchange)
+      return result
+    },
     async close() {
-      closing.abort()
+      closed = true
+      for (const exchange of underWay) exchange.abort()
       await agent.destroy()
     },
   }
 }
 
-async function send(
-  agent: Agent,
-  request: SendRequest,
-  policy: TargetPolicy,
-  nowMs: () => number,
-  closing: AbortSignal,
-): Promise<SendResult> {
-  const startMs = nowMs()
-  const check = checkTargetUrl(request.url, policy)
-  if (!check.ok) return forbiddenTarget(check.reason)
-  const deadline = startDeadline(request.timeoutMs, [request.signal, closing])
-  try {
-    const answer = await deadline.race(exchange(agent, check.url, request, deadline.signal))
-    return { kind: 'answer', ...answer, durationMs: nowMs() - startMs }
-  } catch (error) {
-    return toSendFailure(error, deadline, request.timeoutMs, nowMs() - startMs)
-  } finally {
-    deadline.clear()
+/** The URLs of webhooks that are being delivered to; the check is by spelling, so its answer does not age. */
+const keptChecks = 1_000
+
+function createTargetCheck(policy: TargetPolicy): (url: string) => TargetCheck {
+  const known = new Map<string, TargetCheck>()
+  return (url) => {
+    let check = known.get(url)
+    if (check === undefined) {
+      if (known.size >= keptChecks) known.clear()
+      known.set(url, (check = checkTargetUrl(url, policy)))
+    }
+    return check
   }
-}
-
-async function exchange(
-  agent: Agent,
-  url: URL,
-  request: SendRequest,
-  signal: AbortSignal,
-): Promise<Pick<SendAnswer, 'status' | 'retryAfter' | 'body'>> {
-  const response = await agent.request({
-    origin: url.origin,
-    path: url.pathname + url.search,
-    method: 'POST',
-    headers: prepareHeaders(request.headers),
-    body: request.body,
-    signal,
-  })
-  const body = await readBody(response)
-  return { status: response.statusCode, retryAfter: firstOf(response.headers['retry-after']), body }
-}
-
-async function readBody({ headers, body }: Dispatcher.ResponseData): Promise<string> {
-  // leaving the loop early destroys the body, which then reports that nobody reads it
-  body.on('error', () => {})
-  const text = await readAnswerText(body)
-  const encoding = firstOf(headers['content-encoding'])
-  return encoding === null || encoding.toLowerCase() === 'identity' ? text : encodedNote(encoding)
-}
-
-function firstOf(value: string | string[] | undefined): string | null {
-  return (Array.isArray(value) ? value[0] : value) ?? null
 }

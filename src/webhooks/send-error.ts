@@ -1,5 +1,4 @@
 import { cleanLine } from './answer-text.ts'
-import type { Deadline } from './deadline.ts'
 import type { SendErrorReason, SendFailure } from './sender.ts'
 
 const reasonsByCode: Readonly<Record<string, SendErrorReason>> = {
@@ -34,14 +33,16 @@ const reasonsByPrefix: readonly (readonly [string, SendErrorReason])[] = [
   ['UND_ERR_', 'protocol'],
 ]
 
-/** The failure that an attempt ended in. The deadline's end outranks the error it provoked. */
+/** How an attempt was ended from this side: by its deadline, or because it was given up. */
+export type AttemptEnd = 'timeout' | 'aborted'
+
+/** The failure that an attempt ended in. An end from this side outranks the error it provoked. */
 export function toSendFailure(
   error: unknown,
-  deadline: Deadline,
+  ended: AttemptEnd | null,
   timeoutMs: number,
   durationMs: number,
 ): SendFailure {
-  const ended = deadline.ended()
   if (ended === 'timeout') {
     return { kind: 'error', reason: 'timeout', message: `no complete answer in ${timeoutMs} ms`, durationMs }
   }

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addressFindings, looksPooled } from '../../src/cli/doctor/address-findings.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
@@ -94,6 +97,14 @@ describe('millrace doctor', () => {
       text: expect.stringContaining('(DATABASE_UNAVAILABLE)'),
     })
     expect(JSON.stringify(topics)).not.toContain('secret')
+  })
+
+  it('makes no database where there is none', async () => {
+    const dataDir = join(tmpdir(), `millrace-none-${process.pid}`)
+    const { code, out } = await run(['doctor'], { env: { ...envOf(server), MILLRACE_DATA_DIR: dataDir } })
+    expect(code).toBe(1)
+    expect(out).toContain(`DATABASE_URL is not set, and there is no embedded database in ${dataDir}`)
+    expect(existsSync(dataDir)).toBe(false)
   })
 
   it('names who holds a stream back', async () => {

@@ -121,22 +121,32 @@ describe('pacing', () => {
 })
 
 describe('the limiter', () => {
-  it('bounds sends in all and per host, but never keeps a webhook from sending at all (W4)', () => {
-    const limiter = createLimiter({ total: 3, perHost: 2 })
-    expect([
-      limiter.tryEnter('a', false),
-      limiter.tryEnter('a', false),
-      limiter.tryEnter('a', false),
-    ]).toEqual([true, true, false])
-    expect(limiter.tryEnter('b', false)).toBe(true)
-    expect(limiter.tryEnter('b', false)).toBe(false)
-    expect(limiter.tryEnter('b', true)).toBe(true)
+  it('bounds sends in all and per host, and lets what hangs no longer count (W4)', async () => {
+    const clock = createDrivenClock()
+    const limiter = createLimiter({ clock, total: 3, perHost: 2 })
+    const first = limiter.tryEnter('a')
+    expect([first, limiter.tryEnter('a')]).not.toContain(null)
+    expect(limiter.tryEnter('a')).toBeNull()
+    expect(limiter.tryEnter('b')).not.toBeNull()
+    expect(limiter.tryEnter('b')).toBeNull()
     let freed = 0
-    limiter.onFree(() => freed++)
-    limiter.leave('b')
-    limiter.leave('b')
+    limiter.onFree('b', () => freed++)
+    await clock.advance(999)
+    expect([freed, limiter.tryEnter('b')]).toEqual([0, null])
+    await clock.advance(1)
     expect(freed).toBe(1)
-    expect(limiter.tryEnter('c', false)).toBe(true)
+    expect(limiter.tryEnter('a')).not.toBeNull()
+  })
+
+  it('wakes no more than there are places, and everyone when nothing is on its way (W4)', () => {
+    const limiter = createLimiter({ clock: createDrivenClock(), total: 2, perHost: 2 })
+    const woken: string[] = []
+    const [a, b] = [limiter.tryEnter('a')!, limiter.tryEnter('b')!]
+    for (const name of ['a1', 'a2', 'b1', 'c1']) limiter.onFree(name.slice(0, 1), () => woken.push(name))
+    limiter.leave(a)
+    expect(woken).toEqual(['a1', 'b1'])
+    limiter.leave(b)
+    expect(woken.toSorted()).toEqual(['a1', 'a2', 'b1', 'c1'])
   })
 })
 
@@ -187,14 +197,20 @@ describe('the page reader', () => {
     const reads: number[] = []
     const read = createPageReader(async (_stream, after) => {
       reads.push(after)
-      return pages[after] ?? { events: [], next: after, horizon: after, more: false }
+      return pages[after] ?? { events: [], next: after, horizon: after, more: false, held: false }
     })
     return { reads, read }
   }
   const event = (offset: number) => {
     return { offset, type: 't', key: null, dataText: '1', headers: null, publishedAt: new Date(0) }
   }
-  const page: EventPage = { events: [event(3), event(6), event(9)], next: 9, horizon: 9, more: false }
+  const page: EventPage = {
+    events: [event(3), event(6), event(9)],
+    next: 9,
+    horizon: 9,
+    more: false,
+    held: false,
+  }
 
   it('reads a page once for all who ask at the same time, and for who stands within it later', async () => {
     const { reads, read } = reader({ 0: page })
@@ -222,7 +238,7 @@ describe('the page reader', () => {
     const read = createPageReader(async (_stream, after) => {
       reads++
       await new Promise<void>((resolve) => gates.push(resolve))
-      return { events: [], next: after, horizon: after, more: false }
+      return { events: [], next: after, horizon: after, more: false, held: false }
     })
     const before = read.read('s', 0)
     read.wake('s')

@@ -147,16 +147,20 @@ describe('several starts on one folder', () => {
     await servers[2].kill()
   })
 
-  it('leave the server to the one that started it', async () => {
-    const folder = newFolder()
-    const owner = await start(folder)
-    const guest = await start(folder)
-    expect(guest.attached).toBe(true)
-    await guest.stop()
-    expect(await query(owner.url, 'select 1 as one')).toEqual([{ one: 1 }])
-    await owner.stop()
-    expect(existsSync(join(owner.clusterDir, 'postmaster.pid'))).toBe(false)
-  })
+  it.each(['the one that started it', 'the one that attached'])(
+    'stop the server with the last of them: %s',
+    async (last) => {
+      const folder = newFolder()
+      const owner = await start(folder)
+      const guest = await start(folder)
+      expect(guest.attached).toBe(true)
+      const [first, second] = last === 'the one that attached' ? [owner, guest] : [guest, owner]
+      await first.stop()
+      expect(await query(owner.url, 'select 1 as one')).toEqual([{ one: 1 }])
+      await second.stop()
+      expect(existsSync(join(owner.clusterDir, 'postmaster.pid'))).toBe(false)
+    },
+  )
 
   it('attach to the server of a process that was killed', async () => {
     const folder = newFolder()
@@ -166,6 +170,9 @@ describe('several starts on one folder', () => {
     const server = await start(folder)
     expect(server).toMatchObject({ attached: true, url: killed.url })
     expect(await query(server.url, 'select * from public.before_the_kill')).toEqual([])
+    // the one that was killed does not count as a user any more
+    await server.stop()
+    expect(existsSync(join(server.clusterDir, 'postmaster.pid'))).toBe(false)
   })
 })
 

@@ -74,7 +74,7 @@ describe('the hooks of the app', () => {
       db,
       sql`select s.id from ${db.tables.streams} s where s.name = ${stream}`,
     )
-    expect(heard).toEqual([{ streamId: row?.id, stream }])
+    expect(heard).toEqual([{ streamId: row?.id, stream, request: expect.any(Request) }])
   })
 
   it('hear of every change of a webhook', async () => {

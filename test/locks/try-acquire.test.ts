@@ -90,7 +90,7 @@ describeOnEveryDriver('a lock', (given) => {
 
 describeOnEveryDriver(
   'a lock in a transaction',
-  (given, binding) => {
+  (given) => {
     it('is taken and released by the commit', async () => {
       const { db } = given()
       await expect(
@@ -108,27 +108,30 @@ describeOnEveryDriver(
       ).rejects.toThrow('roll back')
       expect(await tryAcquireLock(db, 'in-tx', { ttlMs })).toBeNull()
     })
-
-    it.runIf(binding.capabilities.sessions)(
-      'fences it: nobody takes the lock before the commit (Q4)',
-      async () => {
-        const { db } = given()
-        const other = given().another()
-        const lock = await tryAcquireLock(db, 'fenced', { ttlMs: 200 })
-        let contender: Promise<unknown> | undefined
-        await db.transaction(async (tx) => {
-          expect(await renewLock(db, lock!, { ttlMs, tx: tx.drizzle })).toBeInstanceOf(Date)
-          // past the end that everybody else still sees, by the database's clock
-          await runQuery(tx, sql`select pg_sleep(0.25)::text`)
-          contender = tryAcquireLock(other, 'fenced', { ttlMs })
-          await vi.waitFor(async () => expect(await waiting(tx)).toBe('1'), { timeout: 5000 })
-        })
-        expect(await contender).toBeNull()
-        await other.close()
-      },
-    )
   },
   { needs: ['interactiveTx'] },
+)
+
+describeOnEveryDriver(
+  'a lock that a transaction renews',
+  (given) => {
+    it('fences it: nobody takes the lock before the commit (Q4)', async () => {
+      const { db } = given()
+      const other = given().another()
+      const lock = await tryAcquireLock(db, 'fenced', { ttlMs: 200 })
+      let contender: Promise<unknown> | undefined
+      await db.transaction(async (tx) => {
+        expect(await renewLock(db, lock!, { ttlMs, tx: tx.drizzle })).toBeInstanceOf(Date)
+        // past the end that everybody else still sees, by the database's clock
+        await runQuery(tx, sql`select pg_sleep(0.25)::text`)
+        contender = tryAcquireLock(other, 'fenced', { ttlMs })
+        await vi.waitFor(async () => expect(await waiting(tx)).toBe('1'), { timeout: 5000 })
+      })
+      expect(await contender).toBeNull()
+      await other.close()
+    })
+  },
+  { needs: ['interactiveTx', 'sessions'] },
 )
 
 /** How many sessions wait for a lock of Postgres. */

@@ -119,7 +119,7 @@ it('W7: an edge of another environment publishes and reads, but delivers nothing
   expect(receiver.requests).toEqual([])
   expect(ofKind(invocations, 'scheduled').map(({ total }) => total)).toEqual([1])
   expect(await edge.call('GET', '/readyz')).toMatchObject({ ready: true, delivery: 'foreign_environment' })
-})
+}, 90_000)
 
 it('publishes with one round trip, and drains ten events of a webhook with four', async () => {
   receiver.answer({})
@@ -135,4 +135,4 @@ it('publishes with one round trip, and drains ten events of a webhook with four'
     const [webhook] = (await edge.call('GET', '/v1/webhooks')).webhooks as { lag: number }[]
     expect(webhook).toMatchObject({ lag: 0 })
   })
-})
+}, 90_000)

@@ -5,10 +5,12 @@ import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
 import { webhookJson } from './webhook-json.ts'
 
-/** Which webhooks a claim looks at; those with a due retry are always among them. */
+/** Which webhooks a claim looks at. */
 export type ClaimScope =
   | { kind: 'all' }
+  /** Those with a due retry, and those of workers that died. */
   | { kind: 'due' }
+  /** Those of the streams, and those that are due. */
   | { kind: 'streams'; streamIds: readonly number[] }
   | { kind: 'webhooks'; ids: readonly string[] }
 
@@ -134,27 +136,37 @@ function unchanged(db: Db): SQL {
 }
 
 function streamHeads(db: Db, scope: ClaimScope): SQL {
-  const { streams, events, webhooks } = db.tables
-  const wanted =
-    scope.kind === 'streams'
-      ? sql`s.id = any (${bigintArray(scope.streamIds)})`
-      : scope.kind === 'webhooks'
-        ? sql`s.id in (select w.stream_id from ${webhooks} w where w.id = any (${textArray(scope.ids)}))`
-        : scope.kind === 'all'
-          ? sql`true`
-          : sql`false`
+  const { streams, events } = db.tables
   return sql`select s.id, (select max(e."offset") from ${events} e where e.stream_id = s.id) as head
-    from ${streams} s where ${wanted}`
+    from ${streams} s where ${wantedStreams(db, scope)}`
 }
 
-function inScope(scope: ClaimScope): SQL {
+function wantedStreams(db: Db, scope: ClaimScope): SQL {
+  const { webhooks } = db.tables
+  const abandoned = sql`s.id in (
+    select w.stream_id from ${webhooks} w where w.lease_token is not null and w.lease_until <= now())`
   switch (scope.kind) {
     case 'all':
       return sql`true`
     case 'due':
-      return sql`w.due_at <= now()`
+      return abandoned
     case 'streams':
-      return sql`(w.stream_id = any (${bigintArray(scope.streamIds)}) or w.due_at <= now())`
+      return sql`(s.id = any (${bigintArray(scope.streamIds)}) or ${abandoned})`
+    case 'webhooks':
+      return sql`s.id in (select w.stream_id from ${webhooks} w where w.id = any (${textArray(scope.ids)}))`
+  }
+}
+
+/** A lease that ran out is due, too: its holder died, and what it left waits for no wake. */
+function inScope(scope: ClaimScope): SQL {
+  const due = sql`(w.due_at <= now() or w.lease_token is not null)`
+  switch (scope.kind) {
+    case 'all':
+      return sql`true`
+    case 'due':
+      return due
+    case 'streams':
+      return sql`(w.stream_id = any (${bigintArray(scope.streamIds)}) or ${due})`
     case 'webhooks':
       return sql`w.id = any (${textArray(scope.ids)})`
   }

@@ -6,7 +6,7 @@ import { defaultEngineSettings, type EngineSettings } from './engine-settings.ts
 
 /** What {@link drain} takes. */
 export interface DrainOptions extends Omit<EngineOptions, 'settings' | 'allowance'> {
-  /** Which webhooks; those with a due retry are always among them. Default: all. */
+  /** Which webhooks. Default: all. */
   scope?: ClaimScope
   /** Stop after so many milliseconds, with what is being sent finished or broken off. */
   budgetMs: number

@@ -26,7 +26,8 @@ export const defaultEngineSettings: EngineSettings = {
   lingerMs: 250,
   // a slow key is recorded as retrying and no longer holds the offset back
   spillAfterMs: 1_000,
-  maxLanes: 512,
+  // a few KB each; an event to a thousand webhooks is one round
+  maxLanes: 1024,
   // the kernel and the receivers queue the rest; memory stays flat
   maxSends: 256,
   maxSendsPerHost: 128,

@@ -71,7 +71,12 @@ export class Engine {
     this.#statements = createStatements(db, allowance)
     allowance.onLow(() => this.#windDown())
     this.#reader = createPageReader((stream, after) => this.#statements.readPage(stream, after))
-    this.#limiter = createLimiter({ total: settings.maxSends, perHost: settings.maxSendsPerHost, allowance })
+    this.#limiter = createLimiter({
+      clock: ports.clock,
+      total: settings.maxSends,
+      perHost: settings.maxSendsPerHost,
+      allowance,
+    })
     this.#flusher = createFlusher({
       clock: ports.clock,
       lanes: () => this.#lanes.values(),
@@ -239,6 +244,8 @@ export class Engine {
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       requestRelease: (atOnce) => this.#requestRelease(atOnce),
+      // with many at work, others may be waiting for their turn
+      lingerMs: () => (this.#lanes.size * 2 > settings.maxLanes ? 0 : settings.lingerMs),
       onError: (error, webhookId) =>
         ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
       settings,

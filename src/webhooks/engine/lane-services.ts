@@ -25,6 +25,8 @@ export interface LaneServices {
   requestFlush(withinMs: number): void
   /** The lane is done: asks for the flush that gives its lease back, at once if it was told to stop. */
   requestRelease(atOnce: boolean): void
+  /** How long a lane that has nothing to do keeps its lease. */
+  lingerMs(): number
   /** A database call failed: the lane goes on after a pause. */
   onError(error: unknown, webhookId: string): void
   settings: LaneSettings

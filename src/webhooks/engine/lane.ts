@@ -10,6 +10,7 @@ import { rowOf, toFlush, type FlyingFlush } from './lane-flush.ts'
 import { errorPauseMs, type LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
+import type { Place } from './limiter.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
@@ -33,9 +34,8 @@ export class Lane {
   readonly #changes = createChanges()
   readonly #matches: (type: string) => boolean
   readonly #host: string
-  readonly #abort = new AbortController()
-  /** What is being sent, and since when. */
-  readonly #sending = new Map<Item, number>()
+  /** What is being sent, since when, and how to break it off. */
+  readonly #sending = new Map<Item, { since: number; abort: AbortController }>()
   #phase: 'working' | 'stopping' | 'releasing' | 'ended' = 'working'
   readonly #recorded: Recorded
   readonly #cursor: Cursor
@@ -117,13 +117,13 @@ export class Lane {
 
   /** Breaks off what is being sent: its outcome stays open, and it is sent again later. */
   abandon(): void {
-    this.#abort.abort()
+    for (const { abort } of this.#sending.values()) abort.abort()
   }
 
   /** The lease is not, or may no longer be, this worker's: ends at once and writes nothing (W5). */
   lose(): void {
     this.#phase = 'ended'
-    this.#abort.abort()
+    this.abandon()
     this.#signal.fire()
   }
 
@@ -199,7 +199,7 @@ export class Lane {
 
   /** Keeps the lease a moment longer; true when there is something to do again. */
   async #lingers(): Promise<boolean> {
-    const { lingerMs } = this.#services.settings
+    const lingerMs = this.#services.lingerMs()
     if (lingerMs === 0 || this.#phase !== 'working') return false
     return this.#signal.wait(lingerMs)
   }
@@ -266,22 +266,23 @@ export class Lane {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
       if (this.isOverdue()) return this.lose()
-      if (!this.#services.limiter.tryEnter(this.#host, this.#sending.size === 0))
-        return this.#services.limiter.onFree(this.#signal.fire)
+      const place = this.#services.limiter.tryEnter(this.#host)
+      if (place === null) return this.#services.limiter.onFree(this.#host, this.#signal.fire)
       const item = this.#units.next()
-      if (item !== undefined) void this.#send(item)
+      if (item !== undefined) void this.#send(item, place)
     }
   }
 
-  async #send(item: Item): Promise<void> {
+  async #send(item: Item, place: Place): Promise<void> {
     const { clock, limiter, deliver } = this.#services
     this.#pacing.sent()
     this.#sent = true
-    this.#sending.set(item, clock.now())
-    const result = await deliver(this.webhook, item.event, this.#abort.signal)
+    const abort = new AbortController()
+    this.#sending.set(item, { since: clock.now(), abort })
+    const result = await deliver(this.webhook, item.event, abort.signal)
     this.#sending.delete(item)
     this.#recorded.gaveUp(item)
-    limiter.leave(this.#host)
+    limiter.leave(place)
     if (this.#phase !== 'ended') this.#settle(item, result)
     this.#signal.fire()
   }
@@ -328,7 +329,7 @@ export class Lane {
     const { spillAfterMs, leaseMs } = this.#services.settings
     if (this.#hasRoom() || this.webhook.ordering === 'stream') return
     const now = this.#services.clock.now()
-    for (const [item, since] of this.#sending) {
+    for (const [item, { since }] of this.#sending) {
       if (item.hasRow || item.entry === null || now - since < spillAfterMs) continue
       // should this worker die, the delivery falls due after the send could have ended
       const delayMs = this.webhook.timeoutMs + leaseMs

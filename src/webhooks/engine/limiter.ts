@@ -1,21 +1,27 @@
+import type { Clock } from '../../ports.ts'
+import { createAlarm } from './alarm.ts'
 import { unlimited, type Allowance } from './allowance.ts'
+
+/** A place that a send has taken. */
+export interface Place {
+  readonly host: string
+  readonly since: number
+  /** It counts against the bounds. */
+  counted: boolean
+}
 
 /** Bounds how many sends run at once, in all and to each host. */
 export interface Limiter {
-  /**
-   * Takes a place for a send to the host if one is free.
-   *
-   * @param alone the webhook has nothing else on its way: it gets a place beyond the bounds, so that
-   *   webhooks that hang cannot hold up all others (W4)
-   */
-  tryEnter(host: string, alone: boolean): boolean
-  leave(host: string): void
-  /** Calls back once, when a place may have come free. */
-  onFree(callback: () => void): void
+  /** Takes a place for a send to the host; null when none is free. */
+  tryEnter(host: string): Place | null
+  leave(place: Place): void
+  /** Calls back once, when a place for the host may have come free. */
+  onFree(host: string, callback: () => void): void
 }
 
 /** What {@link createLimiter} takes. */
 export interface LimiterOptions {
+  clock: Clock
   /** Sends at once, whatever their host. Default 256: more only queues in the kernel. */
   total?: number
   /** Sends at once to one host. Default 128. */
@@ -24,32 +30,87 @@ export interface LimiterOptions {
   allowance?: Allowance
 }
 
-export function createLimiter(options: LimiterOptions = {}): Limiter {
-  const { total = 256, perHost = 128, allowance = unlimited } = options
+/** A send that takes longer no longer counts: endpoints that hang cannot hold up all others (W4). */
+const slowMs = 1_000
+/** So many slow ones are let be; beyond, the bounds hold for everyone. */
+const maxSlow = 4_096
+
+export function createLimiter(options: LimiterOptions): Limiter {
+  const { clock, total = 256, perHost = 128, allowance = unlimited } = options
   const perHostNow = new Map<string, number>()
-  let now = 0
-  let waiting = new Set<() => void>()
+  const waiting = new Map<string, Set<() => void>>()
+  /** Those that count, in the order in which they were taken. */
+  const places = new Set<Place>()
+  let slow = 0
+  const alarm = createAlarm(clock, () => {
+    if (discountSlow()) wakeAll()
+  })
+
+  function discount(place: Place): void {
+    place.counted = false
+    places.delete(place)
+    const here = (perHostNow.get(place.host) ?? 1) - 1
+    if (here === 0) perHostNow.delete(place.host)
+    else perHostNow.set(place.host, here)
+  }
+
+  /** A platform that counts requests counts connections too: there the bounds hold for everyone. */
+  function discountSlow(): boolean {
+    if (allowance !== unlimited) return false
+    const before = slow
+    for (const place of places) {
+      const left = place.since + slowMs - clock.now()
+      if (left > 0) {
+        if (waiting.size > 0) alarm.ring(left)
+        break
+      }
+      if (slow >= maxSlow) break
+      discount(place)
+      slow++
+    }
+    return slow > before
+  }
+
+  /** Wakes as many as there are places: a thousand that fight over one would cost a thousand looks each time. */
+  function wake(host: string, count: number): void {
+    const callbacks = waiting.get(host)
+    if (callbacks === undefined) return
+    for (const callback of [...callbacks].slice(0, count)) {
+      callbacks.delete(callback)
+      callback()
+    }
+    if (callbacks.size === 0 && waiting.get(host) === callbacks) waiting.delete(host)
+  }
+
+  function wakeAll(): void {
+    for (const host of [...waiting.keys()]) wake(host, Infinity)
+  }
+
+  const isFull = (host: string): boolean => places.size >= total || (perHostNow.get(host) ?? 0) >= perHost
 
   return {
-    tryEnter(host, alone) {
-      const here = perHostNow.get(host) ?? 0
-      if (allowance.low) return false
-      // a platform that counts requests counts connections too: there the bounds hold for everyone
-      if ((now >= total || here >= perHost) && !(alone && allowance === unlimited)) return false
-      if (!allowance.spend()) return false
-      now++
-      perHostNow.set(host, here + 1)
-      return true
+    tryEnter(host) {
+      if (allowance.low || (isFull(host) && !(discountSlow() && !isFull(host)))) return null
+      if (!allowance.spend()) return null
+      const place = { host, since: clock.now(), counted: true }
+      places.add(place)
+      perHostNow.set(host, (perHostNow.get(host) ?? 0) + 1)
+      return place
     },
-    leave(host) {
-      now--
-      const here = (perHostNow.get(host) ?? 1) - 1
-      if (here === 0) perHostNow.delete(host)
-      else perHostNow.set(host, here)
-      const callbacks = waiting
-      waiting = new Set()
-      for (const callback of callbacks) callback()
+    leave(place) {
+      const wasFull = places.size >= total
+      if (place.counted) discount(place)
+      else slow--
+      // with nothing on its way nobody else would wake those who wait
+      if (places.size + slow === 0) return wakeAll()
+      wake(place.host, Math.min(perHost - (perHostNow.get(place.host) ?? 0), total - places.size))
+      const other = wasFull ? [...waiting.keys()].find((host) => host !== place.host) : undefined
+      if (other !== undefined) wake(other, 1)
     },
-    onFree: (callback) => void waiting.add(callback),
+    onFree(host, callback) {
+      const callbacks = waiting.get(host) ?? new Set()
+      waiting.set(host, callbacks.add(callback))
+      discountSlow()
+    },
   }
 }

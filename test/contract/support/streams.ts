@@ -56,7 +56,6 @@ function appended([row]: Record<string, unknown>[]): Appended {
 export interface Page {
   horizon: number
   last: number
-  scannedTo: number
   rows: { offset: number; type: string; key: string | null; data: string; headers: string | null }[]
 }
 
@@ -69,14 +68,13 @@ export async function read(
   const { after = 0, limit = 1000, types = null, maxBytes = 1_000_000 } = range
   const [header, ...rows] = await runQuery<Record<string, unknown>>(
     on,
-    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_running::text
+    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers
       from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${limit}::integer,
         ${textArray(types)}, ${textArray(null)}, ${maxBytes}::bigint, 10000)`,
   )
   return {
     horizon: toNumber(header?.o_horizon),
     last: toNumber(header?.o_offset),
-    scannedTo: toNumber(header?.o_running),
     rows: rows.map((row) => ({
       offset: toNumber(row.o_offset),
       type: row.o_type as string,

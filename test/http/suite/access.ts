@@ -46,13 +46,13 @@ export function accessSuite(api: Api): void {
 
   describe('an address', () => {
     it('that does not exist is a 404', async () => {
-      for (const address of ['/v1/nothing', '/v1/streams', '/', '/v1/streams/a/events/']) {
+      for (const address of ['/v1/nothing', '/v1/streams/', '/', '/v1/streams/a/events/']) {
         await expectProblem(await api.call('GET', address), 'NOT_FOUND')
       }
     })
 
     it.each([
-      ['DELETE', '/v1/streams/a/events', 'POST, GET, HEAD'],
+      ['PUT', '/v1/streams/a/events', 'POST, GET, HEAD, DELETE'],
       ['POST', '/v1/streams/a/consumers/b', 'GET, HEAD, PUT'],
       ['GET', '/v1/streams/a/consumers/b/seek', 'POST'],
       ['PUT', '/v1/webhooks', 'POST, GET, HEAD'],

@@ -7,6 +7,7 @@ import { publishSuite } from './publish.ts'
 import { queueSuite } from './queues.ts'
 import { readSuite } from './read.ts'
 import { scheduleSuite } from './schedules.ts'
+import { streamSuite } from './streams.ts'
 import { createApi, type HttpTarget } from './target.ts'
 import { webhookSuite } from './webhooks.ts'
 
@@ -15,7 +16,11 @@ import { webhookSuite } from './webhooks.ts'
  * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
-export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
+export function httpSuite(
+  name: string,
+  makeTarget: () => Promise<HttpTarget>,
+  capabilities: { work: boolean },
+): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
@@ -30,8 +35,13 @@ export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): 
     publishSuite(api)
     fidelitySuite(api)
     readSuite(api)
+    streamSuite(api)
     consumerSuite(api)
     webhookSuite(api)
+    if (!capabilities.work) {
+      process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
+      return
+    }
     queueSuite(api)
     lockSuite(api)
     scheduleSuite(api)

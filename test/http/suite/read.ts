@@ -78,7 +78,11 @@ export function readSuite(api: Api): void {
     it('S5: reads nothing at a limit of 0 and less', async () => {
       const { path } = await publishTypes(api, ['a', 'b'])
       for (const limit of ['0', '-1', '-0']) {
-        expect(await read(api, `${path}?limit=${limit}&after=7`)).toEqual({ events: [], next: 7, horizon: 7 })
+        expect(await read(api, `${path}?limit=${limit}&after=7`)).toEqual({
+          events: [],
+          next: 7,
+          horizon: null,
+        })
       }
     })
 

@@ -1,0 +1,281 @@
+import pg from 'pg'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createSystemPorts } from '../../src/system-ports.ts'
+import { claimWebhooks, type ClaimRequest } from '../../src/webhooks/engine/claim-webhooks.ts'
+import { drain } from '../../src/webhooks/engine/drain.ts'
+import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webhooks/engine/flush-outcomes.ts'
+import { startMember } from './support/fleet.ts'
+import { createScriptedEndpoint, type Act } from './support/script.ts'
+import { createWorld, type World } from './support/world.ts'
+
+const ports = createSystemPorts()
+
+describe('races at the database', () => {
+  let world: World
+  beforeEach(async () => {
+    world = await createWorld()
+  })
+  afterEach(() => world.close())
+
+  const claim = (request: Partial<ClaimRequest> = {}) =>
+    claimWebhooks(world.db, {
+      scope: { kind: 'all' },
+      token: crypto.randomUUID(),
+      leaseMs: 30_000,
+      limit: 10,
+      environment: null,
+      ...request,
+    })
+
+  function lane(webhookId: string, token: string, changes: Partial<LaneFlush> = {}): LaneFlush {
+    return {
+      webhookId,
+      token,
+      offset: 0,
+      release: false,
+      saturated: false,
+      succeeded: false,
+      failed: false,
+      disable: null,
+      rows: [],
+      promote: [],
+      log: [],
+      ...changes,
+    }
+  }
+
+  function row(offset: number, state: DeliveryRow['state']): DeliveryRow {
+    return { offset, unit: 'k', state, attempts: 1, delayMs: 0, status: null, error: null, answer: null }
+  }
+
+  /** Another session, in a transaction that has run the statement. */
+  async function inTransaction(statement: string): Promise<pg.Client> {
+    const client = new pg.Client({ connectionString: world.url })
+    await client.connect()
+    world.onClose(() => client.end())
+    await client.query('begin')
+    await client.query(statement)
+    return client
+  }
+
+  it('a flush while the webhook is being changed says that it is busy, and stands when repeated (W4)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k', 'k'])
+    const token = crypto.randomUUID()
+    await claim({ token })
+    const admin = await inTransaction('update millrace.webhooks set rate_limit = 5')
+    const flush = lane(id, token, { offset: 2, rows: [row(1, 'retrying'), row(2, 'blocked')], failed: true })
+    expect(await flushOutcomes(world.db, [flush], 30_000)).toEqual({ held: [], busy: [id] })
+    expect(await world.sql('select from millrace.deliveries')).toEqual([])
+    await admin.query('commit')
+    const { held } = await flushOutcomes(world.db, [flush], 30_000)
+    expect(held).toMatchObject([{ webhookId: id, state: 'active' }])
+  })
+
+  it('a flush whose row is changed after its snapshot promotes all the same', async () => {
+    const { id } = await world.webhook()
+    const token = crypto.randomUUID()
+    await world.publish(['k', 'k'])
+    await claim({ token })
+    const rows = [row(1, 'retrying'), row(2, 'blocked')]
+    await flushOutcomes(world.db, [lane(id, token, { offset: 2, rows })], 30_000)
+    // holds the statement up between its snapshot and its row lock: the lock on the table comes first
+    await world.sql(`create function public.hold() returns bigint language plpgsql volatile as
+      $$ begin perform pg_catalog.pg_advisory_xact_lock_shared(42); return 0; end $$`)
+    const gatekeeper = await inTransaction('select pg_catalog.pg_advisory_xact_lock(42)')
+    await world.sql(`create policy slow on millrace.webhooks using (public.hold() = 0 and true)`)
+    await world.sql(`create role mr_${id.slice(3, 11).toLowerCase()}`)
+    const role = `mr_${id.slice(3, 11).toLowerCase()}`
+    world.onClose(async () => {
+      await world.sql(`drop owned by ${role}`)
+      await world.sql(`drop role ${role}`)
+    })
+    await world.sql(`grant usage on schema millrace, public to ${role}`)
+    await world.sql(`grant all on all tables in schema millrace to ${role}`)
+    await world.sql(`grant usage on all sequences in schema millrace to ${role}`)
+    await world.sql(`alter table millrace.webhooks enable row level security`)
+    const flushing = world.db.transaction(async (tx) => {
+      await tx.drizzle.execute(`set local role ${role}`)
+      return flushOutcomes(
+        { ...world.db, ...tx },
+        [lane(id, token, { rows: [row(1, 'gone')], promote: ['k'], offset: 2 })],
+        30_000,
+      )
+    })
+    await world.until(
+      `select from pg_catalog.pg_locks where locktype = 'advisory' and not granted`,
+      (waiting) => waiting.length > 0,
+    )
+    const admin = new pg.Client({ connectionString: world.url })
+    await admin.connect()
+    world.onClose(() => admin.end())
+    await admin.query('update millrace.webhooks set rate_limit = 7')
+    await gatekeeper.query('commit')
+    const { held } = await flushing
+    expect(held).toHaveLength(1)
+    expect(held[0]!.dueInMs).toBeLessThanOrEqual(0)
+    expect(await world.sql('select "offset"::integer, state from millrace.deliveries')).toEqual([
+      { offset: 2, state: 'retrying' },
+    ])
+  })
+
+  it('a flush that is repeated because its answer was lost changes nothing twice', async () => {
+    const { id } = await world.webhook()
+    const token = crypto.randomUUID()
+    await world.publish(['k', 'k', 'k'])
+    await claim({ token })
+    const first = [row(1, 'retrying'), row(2, 'blocked'), row(3, 'blocked')]
+    await flushOutcomes(world.db, [lane(id, token, { offset: 3, rows: first })], 30_000)
+    const flush = lane(id, token, { offset: 3, rows: [row(1, 'gone')], promote: ['k'] })
+    for (let times = 0; times < 2; times++) await flushOutcomes(world.db, [flush], 30_000)
+    expect(await world.sql('select "offset"::integer, state from millrace.deliveries order by 1')).toEqual([
+      { offset: 2, state: 'retrying' },
+      { offset: 3, state: 'blocked' },
+    ])
+  })
+
+  it('a flush of one that lost its lease changes nothing, beside one that holds its own (W5)', async () => {
+    const [a, b] = [await world.webhook({ path: '/a' }), await world.webhook({ path: '/b' })]
+    await world.publish(['k'])
+    const token = crypto.randomUUID()
+    await claim({ token })
+    const lost = lane(a.id, crypto.randomUUID(), {
+      offset: 1,
+      rows: [row(1, 'dead')],
+      disable: 'no',
+      promote: ['k'],
+      release: true,
+      log: [
+        { offset: 1, attempt: 1, outcome: 'dead', durationMs: 1, status: 500, error: null, answer: null },
+      ],
+    })
+    const result = await flushOutcomes(world.db, [lost, lane(b.id, token, { offset: 1 })], 30_000)
+    expect(result).toMatchObject({ held: [{ webhookId: b.id }], busy: [] })
+    const [untouched] = await world.sql(
+      'select "offset"::integer, state, lease_token from millrace.webhooks where id = $1',
+      [a.id],
+    )
+    expect(untouched).toEqual({ offset: 0, state: 'active', lease_token: token })
+    expect(await world.sql('select from millrace.deliveries')).toEqual([])
+    expect(await world.sql('select from millrace.attempts')).toEqual([])
+  })
+
+  it('texts that Postgres cannot store are cleaned, not refused for all webhooks (W4)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k'])
+    const token = crypto.randomUUID()
+    await claim({ token })
+    const rows = [{ ...row(1, 'retrying'), error: 'half \ud83d', answer: 'nul \0 here' }]
+    await flushOutcomes(world.db, [lane(id, token, { rows })], 30_000)
+    expect(await world.sql('select last_error, last_answer from millrace.deliveries')).toEqual([
+      { last_error: 'half \ufffd', last_answer: 'nul  here' },
+    ])
+  })
+
+  it('a webhook that another transaction is changing is claimed a moment later', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k'])
+    const admin = await inTransaction('update millrace.webhooks set rate_limit = 5')
+    const missed = await claim()
+    expect(missed.webhooks).toEqual([])
+    expect(missed.nextDueInMs).toBeLessThanOrEqual(1_000)
+    await admin.query('commit')
+    expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
+  })
+
+  it('of ten claims at once, one gets the webhook', async () => {
+    await world.webhook()
+    await world.publish(['k'])
+    const claims = await Promise.all(Array.from({ length: 10 }, () => claim()))
+    expect(claims.flatMap(({ webhooks }) => webhooks)).toHaveLength(1)
+  })
+
+  it('a webhook left saturated, with nothing in trouble any more, is claimed again (W1)', async () => {
+    const { id } = await world.webhook({ ordering: 'stream' })
+    await world.publish(['k'])
+    // what a worker leaves that dies between the flush of the last retry and the next one
+    await world.sql('update millrace.webhooks set saturated = true')
+    expect((await claim()).webhooks.map((webhook) => webhook.id)).toEqual([id])
+  })
+
+  it('a webhook whose holder died is claimed as due once its lease has run out, with no wake (W1)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k'])
+    await claim({ leaseMs: 300 })
+    const { webhooks, nextDueInMs } = await claim({ scope: { kind: 'due' } })
+    expect(webhooks).toEqual([])
+    expect(nextDueInMs).toBeLessThanOrEqual(300)
+    await world.until('select from millrace.webhooks where lease_until <= now()', (rows) => rows.length > 0)
+    const again = await claim({ scope: { kind: 'due' } })
+    expect(again.webhooks.map((webhook) => webhook.id)).toEqual([id])
+  })
+
+  it('a database of another environment hands out nothing (W7)', async () => {
+    await world.webhook()
+    await world.publish(['k'])
+    const { webhooks, environment } = await claim({ environment: 'staging' })
+    expect([webhooks, environment]).toEqual([[], null])
+  })
+
+  it('what is published during a drain is delivered by it, without any wake (N4)', async () => {
+    const endpoint = createScriptedEndpoint(ports.clock, () => [])
+    await world.webhook()
+    const [first] = await world.publish(['a'])
+    const delivery = endpoint.deliveryFor('drain')
+    let more: Promise<number[]> | undefined
+    const report = await drain({
+      db: world.db,
+      ports,
+      environment: null,
+      budgetMs: 20_000,
+      delivery: (installation) => ({
+        ...delivery(installation),
+        attempt: async (webhook, event, signal) => {
+          // after the page was read to its end
+          if (event.offset === first) await (more = world.publish(['b']))
+          return delivery(installation).attempt(webhook, event, signal)
+        },
+      }),
+    })
+    expect(endpoint.history.map(({ offset }) => offset)).toEqual([first, ...(await more!)])
+    expect(report.cut).toBe(false)
+  })
+
+  it('a drain does not spin on what a publisher holds back', async () => {
+    const endpoint = createScriptedEndpoint(ports.clock, () => [])
+    await world.webhook()
+    await inTransaction(
+      `select millrace.append('orders', array['t'], array[null]::text[], array['0'], array[null]::text[], null, null)`,
+    )
+    await world.publish(['b'])
+    const delivery = endpoint.deliveryFor('drain')
+    const report = await drain({ db: world.db, ports, environment: null, budgetMs: 20_000, delivery })
+    expect(report).toMatchObject({ cut: false, webhooks: 1 })
+    expect(report.nextDueInMs).toBeLessThanOrEqual(1_000)
+  })
+
+  it('a flush whose answer is lost, or that never arrives, is repeated: outcomes are kept, and none comes twice', async () => {
+    const acts: Act[][] = [['bad', 'ok'], ['ok'], ['ok']]
+    const endpoint = createScriptedEndpoint(ports.clock, (_id, offset) => acts[(offset - 1) % 3]!)
+    await world.webhook({ scheduleMs: [0, 0] })
+    const member = startMember({
+      name: 'one',
+      db: world.db,
+      delivery: endpoint.deliveryFor('one'),
+      settings: { flushMs: 10 },
+    })
+    world.onClose(() => member.stop())
+    for (let round = 0; round < 3; round++) {
+      member.loseNextFlush()
+      await world.publish(['k', 'k', 'k'])
+      member.wake('all')
+      await world.until<{ n: number }>(
+        `select ((select count(*) from millrace.deliveries) + (select count(*) from millrace.webhooks
+         where lease_token is not null or "offset" < (select max("offset") from millrace.events)))::integer as n`,
+        ([one]) => one?.n === 0,
+      )
+    }
+    const arrivals = endpoint.history.map(({ offset }) => offset)
+    expect(arrivals).toEqual([1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9])
+  })
+})

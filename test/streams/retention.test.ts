@@ -1,0 +1,177 @@
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
+import type { Db } from '../../src/db/port.ts'
+import { startHousekeeping } from '../../src/node/housekeeping.ts'
+import { saveOffset } from '../../src/streams/consumer-offsets.ts'
+import { configureStream } from '../../src/streams/configure-stream.ts'
+import { publishEvents } from '../../src/streams/publish-events.ts'
+import { readEvents } from '../../src/streams/read-events.ts'
+import { runRetention } from '../../src/streams/retention.ts'
+import { silentLog, systemClock } from '../../src/system-ports.ts'
+import { holdTransaction } from '../contract/support/held.ts'
+import { countStatements } from '../delivery/support/counting-db.ts'
+import { createDrivenClock } from '../support/clock.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { createMigratedDatabase } from '../support/migrated.ts'
+
+const rowCount = process.env.MILLRACE_LONG_TESTS === '1' ? 1_000_000 : 100_000
+const hourMs = 3_600_000
+const event = { type: 't', dataText: '1' }
+
+let database: TestDatabase
+let db: Db
+let stream = ''
+let count = 0
+
+beforeAll(async () => {
+  database = await createMigratedDatabase()
+  db = createNodePostgresDb({ url: database.url })
+})
+afterAll(async () => {
+  await db.close()
+  await database.drop()
+})
+beforeEach(() => {
+  stream = `kept-${++count}`
+})
+
+const publish = async (n: number): Promise<number[]> =>
+  (
+    await publishEvents(
+      db,
+      stream,
+      Array.from({ length: n }, () => event),
+    )
+  ).offsets
+const left = async (): Promise<number[]> =>
+  (await readEvents(db, stream, { limit: 1000 })).events.map(({ offset }) => offset)
+const run = () => runRetention(db, { clock: systemClock })
+/** Lets so much time pass since the horizons were noted. */
+const age = (ms: number) =>
+  db.drizzle.execute(sql`update ${db.tables.horizonMarks} set at = at - ${ms} * interval '1 millisecond'`)
+
+describe('retention', () => {
+  it('by count keeps the newest', async () => {
+    const offsets = await publish(10)
+    await configureStream(db, stream, { count: 3 })
+    expect((await run()).deleted).toBe(7)
+    expect(await left()).toEqual(offsets.slice(7))
+    expect((await run()).deleted).toBe(0)
+  })
+
+  it('by age counts from when readers could have seen an event, not from its own time', async () => {
+    await configureStream(db, stream, { ageMs: hourMs })
+    const [early = 0] = await publish(1)
+    const held = await holdTransaction(db)
+    const [late = 0] = (await publishEvents(db, stream, [event], { tx: held.tx.drizzle })).offsets
+    expect((await run()).nextDueInMs).toBeGreaterThan(hourMs - 60_000)
+    await age(hourMs + 1)
+    // the transaction has been open for over an hour, and commits only now
+    await db.drizzle.execute(
+      sql`update ${db.tables.events} set published_at = published_at - interval '2 hours'`,
+    )
+    await held.commit()
+    expect((await run()).deleted).toBe(1)
+    expect(await left()).toEqual([late])
+    expect(early).toBeLessThan(late)
+    await age(hourMs - 60_000)
+    expect((await run()).deleted).toBe(0)
+    await age(60_001)
+    expect((await run()).deleted).toBe(1)
+  })
+
+  it('with keepUnread waits for every consumer, and removes nothing just because it was read', async () => {
+    await configureStream(db, stream, { ageMs: hourMs, keepUnread: true })
+    const offsets = await publish(4)
+    await saveOffset(db, { stream, consumer: 'fast' }, offsets[3]!)
+    await saveOffset(db, { stream, consumer: 'slow' }, offsets[1]!)
+    expect((await run()).deleted).toBe(0)
+    expect(await left()).toEqual(offsets)
+    await age(hourMs + 1)
+    expect((await run()).deleted).toBe(2)
+    expect(await left()).toEqual(offsets.slice(2))
+    await saveOffset(db, { stream, consumer: 'slow' }, offsets[3]!)
+    expect((await run()).deleted).toBe(2)
+  })
+
+  it('forgets expired idempotency keys, however many, by their index', async () => {
+    await publish(1)
+    await db.drizzle
+      .execute(sql`insert into ${db.tables.publishKeys} (stream_id, key, content_hash, expires_at)
+      select 1, 'k' || n, 'h', now() + interval '1 hour' * (case when n <= 2500 then -1 else 1 end)
+      from generate_series(1, 20000) n`)
+    await db.drizzle.execute(sql`analyze ${db.tables.publishKeys}`)
+    const plan = (await db.drizzle.execute(sql`explain select 1 from ${db.tables.publishKeys} o
+      where o.expires_at < now() - interval '30 minutes' order by o.expires_at limit 1000`)) as {
+      rows: object[]
+    }
+    expect(JSON.stringify(plan.rows)).toContain('publish_keys_expires')
+    await run()
+    expect(await db.drizzle.$count(db.tables.publishKeys)).toBe(17_500)
+  })
+
+  it(
+    `clears ${rowCount} rows from two instances at once, while publishers go on`,
+    { timeout: 600_000 },
+    async () => {
+      const [first = 0] = await publish(1)
+      await db.drizzle
+        .execute(sql`insert into ${db.tables.events} (stream_id, "offset", type, data, published_at)
+      select s.id, nextval('millrace.event_offset'), 't', '1', now()
+      from ${db.tables.streams} s, generate_series(1, ${rowCount}) where s.name = ${stream}`)
+      await configureStream(db, stream, { count: 10 })
+      const other = createNodePostgresDb({ url: database.url })
+      let cleared = false
+      const clearing = Promise.all(
+        [db, other].map((instance) => runRetention(instance, { clock: systemClock, budgetMs: 500_000 })),
+      ).finally(() => (cleared = true))
+      let published = 0
+      while (!cleared) {
+        await publishEvents(other, stream, [event])
+        published += 1
+      }
+      const reports = await clearing
+      expect(published).toBeGreaterThan(10)
+      expect(reports.reduce((sum, { deleted }) => sum + deleted, 0)).toBeGreaterThanOrEqual(rowCount - 10)
+      await run()
+      const kept = await left()
+      expect(kept).toHaveLength(10)
+      expect(kept[0]).toBeGreaterThan(first + rowCount - 10)
+      await other.close()
+    },
+  )
+})
+
+describe('housekeeping', () => {
+  it('looks a minute after a publish, and makes no statement while nothing happens', async () => {
+    const clock = createDrivenClock()
+    const spy = countStatements(db)
+    const wakes = new Set<(subject: 'all' | `s${number}`) => void>()
+    const housekeeping = startHousekeeping({
+      db: spy.db,
+      ports: { clock, log: silentLog },
+      forwarder: {
+        mode: 'listening',
+        onWake: (fn) => {
+          wakes.add(fn)
+          return () => void wakes.delete(fn)
+        },
+      },
+    })
+    const offsets = await publish(3)
+    await configureStream(db, stream, { count: 1 })
+    for (const wake of wakes) for (let n = 0; n < 5; n++) wake('s1')
+    await clock.advance(59_999)
+    expect(spy.statements).toEqual([])
+    await clock.advance(1)
+    await expect.poll(left).toEqual(offsets.slice(2))
+    await expect.poll(() => spy.statements.some((text) => text.includes('attempts'))).toBe(true)
+    await housekeeping.stop()
+    const made = spy.statements.length
+    await clock.advance(3_600_000)
+    expect(spy.statements).toHaveLength(made)
+    expect(clock.pending()).toBe(0)
+    expect(wakes.size).toBe(0)
+  })
+})
