@@ -1,6 +1,11 @@
 import type { Db, Executor, TxOption } from './db/port.ts'
 import { MillraceError } from './errors/millrace-error.ts'
+import { createLockHandle, type LockHandle } from './locks/lock-handle.ts'
 import type { Ports } from './ports.ts'
+import { createQueueHandle, type QueueHandle, type QueueParts } from './queues/queue-handle.ts'
+import { createTopicHandle, type TopicHandle } from './queues/topic-handle.ts'
+import { workQueue, type Worker } from './queues/work/work-queue.ts'
+import { createSchedules, type Schedules } from './schedules/schedules-handle.ts'
 import type { Codec } from './streams/codec.ts'
 import { createStreamHandle, type EventMap, type StreamHandle } from './streams/stream-handle.ts'
 import { createSystemPorts } from './system-ports.ts'
@@ -8,6 +13,7 @@ import type { Listener, ListenOptions } from './wakes/fan-out.ts'
 import { createForwarder, type Forwarder } from './wakes/forwarder.ts'
 import { notify } from './wakes/notify.ts'
 import { createAttach } from './attach-wake.ts'
+import { createWorkWakes } from './attach-work.ts'
 
 /** What {@link createMillrace} takes. */
 export interface MillraceOptions {
@@ -33,13 +39,20 @@ export interface Millrace {
     name: string,
     options?: { codec?: Codec },
   ): StreamHandle<Events>
+  /** A handle on a queue, typed by its messages' data. Makes no statement. */
+  queue<Data = unknown>(name: string): QueueHandle<Data>
+  /** A handle on a topic, whose messages go to every queue bound to it. Makes no statement. */
+  topic<Data = unknown>(name: string): TopicHandle<Data>
+  /** A handle on a lock. Makes no statement. */
+  lock(name: string): LockHandle
+  readonly schedules: Schedules
   /** Notifies a channel; in a transaction, when it commits (N1). At most 7999 bytes. */
   notify(channel: string, payload: string, options?: TxOption): Promise<void>
   /** Listens to a channel, to which anybody may `pg_notify`. */
   listen(channel: string, options?: ListenOptions): Listener
   /** Runs `work` in a transaction; pass its `drizzle` as `{ tx }` to every write that belongs to it. */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
-  /** Ends subscriptions, listeners and the connection, and closes the database. Calls after it fail with STORE_CLOSED. */
+  /** Stops workers, ends subscriptions, listeners and the connection, and closes the database. Calls after it fail with STORE_CLOSED. */
   close(): Promise<void>
 }
 
@@ -64,15 +77,46 @@ export function createMillrace(options: MillraceOptions): Millrace {
     forwarder.start()
     return forwarder
   }
-  const attach = createAttach(open, { ports, pollMinMs, pollMaxMs })
+  const pace = { ports, pollMinMs, pollMaxMs }
+  const attach = createAttach(open, pace)
+  const { startWorker, stopWorkers } = createWorkers(db, open, pace)
   return {
     db,
     forwarder,
     stream: (name, { codec } = {}) =>
       createStreamHandle(name, { db, attach, clock: ports.clock, codec, assertOpen }),
+    queue: (name) => createQueueHandle(name, { db, startWorker }),
+    topic: (name) => createTopicHandle(name, db),
+    lock: (name) => createLockHandle(name, db, ports),
+    schedules: createSchedules(db),
     notify: (channel, payload, tx) => notify(db, channel, payload, tx),
     listen: (channel, listening) => open().listen(channel, listening),
     transaction: (work) => db.transaction(work),
-    close: () => (closing ??= Promise.all([forwarder.close(), db.close()]).then(() => {})),
+    close: () =>
+      (closing ??= stopWorkers()
+        .then(() => Promise.all([forwarder.close(), db.close()]))
+        .then(() => {})),
+  }
+}
+
+/** The workers of a store, which end before the database is closed under them. */
+function createWorkers(
+  db: Db,
+  open: () => Forwarder,
+  pace: { ports: Ports; pollMinMs?: number; pollMaxMs?: number },
+): Pick<QueueParts, 'startWorker'> & { stopWorkers(): Promise<void> } {
+  const workers = new Set<Worker>()
+  const wakes = createWorkWakes(open, pace)
+  return {
+    startWorker(queue, handler, options) {
+      open()
+      const worker = workQueue(db, queue, handler, { pollMs: null, ...options, ports: pace.ports, wakes })
+      workers.add(worker)
+      void worker.stopped.then(() => workers.delete(worker))
+      return worker
+    },
+    async stopWorkers() {
+      await Promise.all(Array.from(workers, (worker) => worker.stop()))
+    },
   }
 }

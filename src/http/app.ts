@@ -42,6 +42,7 @@ export function createApp(options: AppOptions): Hono {
   eventRoutes(app, options)
   consumerRoutes(app, options)
   channelRoutes(app, options)
+  options.workRoutes?.(app, options)
   webhookRoutes(app, options)
   webhookActionRoutes(app, options)
   return app

@@ -5,6 +5,17 @@ import { objectSlices } from '../json/slices.ts'
 /** The limit for everything that is not an event: settings and offsets are short. */
 export const smallBodyBytes = 64 * 1024
 
+/** 1 MiB: far above a sensible event, far below what a database or a receiver chokes on. */
+const defaultMaxDataBytes = 1_048_576
+/** Room for the type, key and headers around the data. */
+const envelopeBytes = 64 * 1024
+
+/** How much the data of one event or message may have, and a whole request with such. */
+export function dataLimits(options: { maxBodyBytes?: number }): { maxDataBytes: number; maxBytes: number } {
+  const maxDataBytes = options.maxBodyBytes ?? defaultMaxDataBytes
+  return { maxDataBytes, maxBytes: maxDataBytes + envelopeBytes }
+}
+
 /** What {@link readBody} returns. */
 export interface BodyText {
   mediaType: 'application/json' | 'application/x-ndjson'
@@ -47,6 +58,16 @@ export async function readJsonObject(request: Request): Promise<object> {
   return value
 }
 
+/**
+ * As {@link readJsonObject}, where a request may also come without a body: that is `{}`.
+ *
+ * @throws as readJsonObject
+ */
+export async function readOptionalObject(request: Request): Promise<object> {
+  const hasBody = request.body !== null && request.headers.get('content-length') !== '0'
+  return hasBody ? readJsonObject(request) : {}
+}
+
 /** Whether a parsed JSON value is an object, so neither null nor an array. */
 export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -57,6 +78,16 @@ export function tooLarge(field: string, limitBytes: number): MillraceError {
   return new MillraceError('BODY_TOO_LARGE', `${field} is over the limit of ${limitBytes} bytes`, {
     details: { field, limitBytes },
   })
+}
+
+/**
+ * Whether a text is longer than so many bytes of UTF-8. A UTF-16 unit is one to three bytes, so most
+ * texts need no encoding to be judged.
+ */
+export function isLongerThan(text: string, maxBytes: number): boolean {
+  if (text.length > maxBytes) return true
+  if (text.length * 3 <= maxBytes) return false
+  return new TextEncoder().encode(text).byteLength > maxBytes
 }
 
 /** No Content-Type counts as JSON. Anything that is not UTF-8, or is compressed, is refused. */

@@ -1,3 +1,4 @@
+import type { Hono } from 'hono'
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
 import type { AttachWake } from '../streams/subscribe.ts'
@@ -36,6 +37,8 @@ export interface AppOptions {
   shutdown?: AbortSignal
   /** The Prometheus text of /metrics; absent, this host has none. */
   metrics?: () => Promise<string>
+  /** Serves queues, topics, locks and schedules too: `workRoutes` of work-routes.ts. Default: the host does not. */
+  workRoutes?: (app: Hono, options: AppOptions) => void
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }

@@ -2,7 +2,7 @@ import { invalidInput } from '../errors/millrace-error.ts'
 import { parseJson } from '../json/scan.ts'
 import { arraySlices, objectSlices } from '../json/slices.ts'
 import type { NewEvent } from '../streams/event.ts'
-import { isObject, tooLarge, type BodyText } from './body.ts'
+import { isLongerThan, isObject, tooLarge, type BodyText } from './body.ts'
 
 const knownFields = new Set(['type', 'data', 'key', 'headers'])
 
@@ -67,17 +67,15 @@ function eventOf(text: string, at: string, maxDataBytes: number): NewEvent {
   }
 }
 
-function headersOf(text: string, field: string): Record<string, string> | null {
+/**
+ * Headers as sent, none of them twice; what they may be is checked where they are stored.
+ *
+ * @throws INVALID_INPUT
+ */
+export function headersOf(text: string, field: string): Record<string, string> | null {
   const value: unknown = JSON.parse(text)
   if (value === null) return null
   if (!isObject(value)) throw invalidInput(field, 'must be a JSON object of strings')
   objectSlices(text, field)
   return value as Record<string, string>
-}
-
-/** In UTF-8; a UTF-16 unit is one to three bytes, so most texts need no encoding to be judged. */
-function isLongerThan(text: string, maxBytes: number): boolean {
-  if (text.length > maxBytes) return true
-  if (text.length * 3 <= maxBytes) return false
-  return new TextEncoder().encode(text).byteLength > maxBytes
 }

@@ -1,17 +1,12 @@
 import type { Hono } from 'hono'
 import { publishEvents } from '../streams/publish-events.ts'
-import { readBody } from './body.ts'
+import { dataLimits, readBody } from './body.ts'
 import { notifyHost, type AppOptions } from './context.ts'
 import { parsePublishBody } from './publish-body.ts'
 import { queryOf } from './query.ts'
 import { resource, type Handler } from './resource.ts'
 import { readStream } from './read.ts'
 import { trim } from './streams.ts'
-
-/** 1 MiB: far above a sensible event, far below what a database or a receiver chokes on. */
-const defaultMaxBodyBytes = 1_048_576
-/** Room for the type, key and headers around the data. */
-const envelopeBytes = 64 * 1024
 
 /** `POST`, `GET` and `DELETE /v1/streams/{stream}/events`. */
 export function eventRoutes(app: Hono, options: AppOptions): void {
@@ -23,10 +18,10 @@ export function eventRoutes(app: Hono, options: AppOptions): void {
 }
 
 function publish(options: AppOptions): Handler<'/v1/streams/:stream/events'> {
-  const maxDataBytes = options.maxBodyBytes ?? defaultMaxBodyBytes
+  const { maxDataBytes, maxBytes } = dataLimits(options)
   return async (c) => {
     queryOf(c.req.raw, [])
-    const body = await readBody(c.req.raw, { maxBytes: maxDataBytes + envelopeBytes, ndjson: true })
+    const body = await readBody(c.req.raw, { maxBytes, ndjson: true })
     const { events, single } = parsePublishBody(body, maxDataBytes)
     const stream = c.req.param('stream')
     const idempotencyKey = c.req.header('idempotency-key')

@@ -54,3 +54,14 @@ export function list(query: URLSearchParams, name: string): string[] | undefined
   }
   return values
 }
+
+/**
+ * The `limit` of a page, 1 to 500, by default 100.
+ *
+ * @throws INVALID_INPUT
+ */
+export function pageLimit(query: URLSearchParams): number {
+  const limit = wholeNumber(query, 'limit') ?? 100
+  if (limit < 1 || limit > 500) throw invalidInput('limit', 'must be a whole number from 1 to 500')
+  return limit
+}

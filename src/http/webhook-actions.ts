@@ -8,10 +8,11 @@ import { rotateSecret } from '../webhooks/operations/rotate-secret.ts'
 import { seekWebhook, type SeekTarget } from '../webhooks/operations/seek-webhook.ts'
 import { pauseWebhook, resumeWebhook } from '../webhooks/operations/set-state.ts'
 import { testWebhook } from '../webhooks/operations/test-webhook.ts'
-import { readJsonObject } from './body.ts'
+import { readOptionalObject } from './body.ts'
 import { notifyHost, type AppOptions } from './context.ts'
 import { queryOf, single, wholeNumber } from './query.ts'
 import { resource, type Handler } from './resource.ts'
+import { timeOf } from './time-of.ts'
 
 const item = '/v1/webhooks/:id'
 
@@ -44,15 +45,11 @@ function act(options: AppOptions, run: Action): Handler<string> {
   return async (c) => {
     queryOf(c.req.raw, [])
     const id = c.req.param('id') ?? ''
-    const body = hasBody(c.req.raw) ? await readJsonObject(c.req.raw) : {}
+    const body = await readOptionalObject(c.req.raw)
     const answer = await run(id, body as Record<string, unknown>, c.req.raw.signal)
     notifyHost(options.ports, options.onWebhookChange, { id, change: 'revived' })
     return c.json(answer)
   }
-}
-
-function hasBody(request: Request): boolean {
-  return request.body !== null && request.headers.get('content-length') !== '0'
 }
 
 function none<T>(body: Record<string, unknown>, run: () => Promise<T>): Promise<T> {
@@ -85,15 +82,6 @@ function targetOf(body: Record<string, unknown>): SeekTarget {
 function sinceOf(body: Record<string, unknown>): Date | undefined {
   const { since } = parseShape(span, body, 'body')
   return since === undefined ? undefined : timeOf('since', since)
-}
-
-/** RFC 3339 with a zone: what lacks one would mean another moment on another host. */
-function timeOf(field: string, text: string): Date {
-  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d.*(?:Z|[+-]\d\d:\d\d)$/.test(text)
-    ? new Date(text)
-    : new Date(Number.NaN)
-  if (Number.isNaN(time.getTime())) throw invalidInput(field, 'must be a time such as 2026-01-15T12:00:00Z')
-  return time
 }
 
 function deliveries({ db }: AppOptions): Handler<`${typeof item}/deliveries`> {

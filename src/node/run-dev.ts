@@ -1,4 +1,5 @@
 import { createApp } from '../http/app.ts'
+import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
 import { createSealer } from '../webhooks/seal.ts'
@@ -8,6 +9,7 @@ import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
 import { startDelivery } from './start-delivery.ts'
 import { assertPortFree, startHttp } from './start-http.ts'
+import { startSchedules } from './start-schedules.ts'
 import { welcome } from './welcome.ts'
 
 /** What {@link startDev} takes. */
@@ -55,6 +57,8 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
     const onAttempt = (report: Parameters<typeof describeAttempt>[0]): void => say(describeAttempt(report))
     const delivery = startDelivery({ db: opened.db, settings, sealer, ports, onAttempt })
     stops.push(() => delivery.stop({ withinMs: stopWithinMs }))
+    const schedules = startSchedules({ db: opened.db, forwarder: delivery.forwarder, ports })
+    stops.push(() => schedules.stop())
     const shutdown = new AbortController()
     stops.push(async () => shutdown.abort())
     const app = createApp({
@@ -64,6 +68,7 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       sealer,
       targetPolicy: { allowInsecure: settings.allowInsecureTargets },
       shutdown: shutdown.signal,
+      workRoutes,
       ...liveParts(opened.db, delivery, ports),
     })
     const http = await startHttp(app, address)

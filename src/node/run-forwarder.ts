@@ -6,6 +6,7 @@ import type { Settings } from '../settings.ts'
 import { openSealer } from './open-sealer.ts'
 import { openDatabase } from './open-database.ts'
 import { startDelivery } from './start-delivery.ts'
+import { startSchedules } from './start-schedules.ts'
 
 /** What is being sent at the end gets so long to finish; systemd and Docker kill after 90 and 10 s. */
 const stopWithinMs = 8_000
@@ -36,9 +37,11 @@ export async function startForwarder(settings: Settings, ports: Ports): Promise<
     throw error
   }
   const delivery = startDelivery({ db: opened.db, settings, sealer, ports })
+  const schedules = startSchedules({ db: opened.db, forwarder: delivery.forwarder, ports })
   ports.log.info({ database: opened.description }, 'delivering')
   return {
     async stop() {
+      await schedules.stop()
       await delivery.stop({ withinMs: stopWithinMs })
       await opened.close()
     },

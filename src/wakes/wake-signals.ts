@@ -1,14 +1,17 @@
 import type { Clock } from '../ports.ts'
 
-/** What a wake names: a stream (`s` and its number), a queue (`q` and its number) or a webhook (`w` and its id). */
-export type WakeSubject = `s${number}` | `q${number}` | `wwh_${string}`
+/**
+ * What a wake names: a stream (`s` and its number), a queue (`q` and its number), a webhook (`w` and its id)
+ * or the schedules' timers (`t`).
+ */
+export type WakeSubject = `s${number}` | `q${number}` | `wwh_${string}` | 't'
 
 /** Which wakes concern a subscriber. */
 export type WakeFilter = 'all' | readonly WakeSubject[]
 
 /** The payloads of the internal channel; anything else on it is none of ours. */
 export function isWakeSubject(payload: string): payload is WakeSubject {
-  return /^(?:[sq]\d{1,19}|wwh_[A-Za-z0-9]{1,64})$/.test(payload)
+  return /^(?:t|[sq]\d{1,19}|wwh_[A-Za-z0-9]{1,64})$/.test(payload)
 }
 
 /**

@@ -2,8 +2,11 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { accessSuite } from './access.ts'
 import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
+import { lockSuite } from './locks.ts'
 import { publishSuite } from './publish.ts'
+import { queueSuite } from './queues.ts'
 import { readSuite } from './read.ts'
+import { scheduleSuite } from './schedules.ts'
 import { streamSuite } from './streams.ts'
 import { createApi, type HttpTarget } from './target.ts'
 import { webhookSuite } from './webhooks.ts'
@@ -13,7 +16,11 @@ import { webhookSuite } from './webhooks.ts'
  * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
-export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
+export function httpSuite(
+  name: string,
+  makeTarget: () => Promise<HttpTarget>,
+  capabilities: { work: boolean },
+): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
@@ -31,5 +38,12 @@ export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): 
     streamSuite(api)
     consumerSuite(api)
     webhookSuite(api)
+    if (!capabilities.work) {
+      process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
+      return
+    }
+    queueSuite(api)
+    lockSuite(api)
+    scheduleSuite(api)
   })
 }

@@ -1,0 +1,14 @@
+import { invalidInput } from '../errors/millrace-error.ts'
+
+/**
+ * A time in a request. RFC 3339 with a zone: what lacks one would mean another moment on another host.
+ *
+ * @throws INVALID_INPUT
+ */
+export function timeOf(field: string, text: string): Date {
+  const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d.*(?:Z|[+-]\d\d:\d\d)$/.test(text)
+    ? new Date(text)
+    : new Date(Number.NaN)
+  if (Number.isNaN(time.getTime())) throw invalidInput(field, 'must be a time such as 2026-01-15T12:00:00Z')
+  return time
+}

@@ -1,0 +1,135 @@
+import type { Db, TxOption } from '../db/port.ts'
+import { invalidInput } from '../errors/millrace-error.ts'
+import { assertSharedName } from '../schema/names.ts'
+import { claimMessages, type ClaimOptions } from './claim-messages.ts'
+import {
+  listDeadLetters,
+  purgeDeadLetters,
+  redriveDeadLetters,
+  type DeadLetter,
+  type DeadLetterChoice,
+  type DeadLetterPage,
+  type RedriveOptions,
+} from './dead-letters.ts'
+import type { ClaimedMessage, Held, NewMessage } from './message.ts'
+import { configureQueue, type QueueSettings } from './queue-settings.ts'
+import { getQueueStats, type QueueStats } from './queue-stats.ts'
+import { sendMessages, type SentMessage } from './send-messages.ts'
+import {
+  ackMessages,
+  extendMessages,
+  failMessages,
+  retryMessages,
+  returnMessages,
+  type ExtendOptions,
+  type Failure,
+  type Retry,
+  type RetryOutcome,
+} from './settle-messages.ts'
+import type { WorkOptions } from './work/options.ts'
+import type { HandlerContext, HandlerOutcome, Worker } from './work/work-queue.ts'
+
+/** A message to be sent; its data becomes JSON. */
+export type MessageOf<Data> = Omit<NewMessage, 'dataText'> & { data: Data }
+
+/** A message that was claimed. */
+export type ClaimedOf<Data> = ClaimedMessage & { data: Data }
+
+/** Works one message. Returning is an ack; throwing is a retry, with the error's message kept. */
+export type HandlerOf<Data> = (
+  message: ClaimedOf<Data>,
+  context: HandlerContext,
+) => Promise<HandlerOutcome | void> | HandlerOutcome | void
+
+/** Options of `work`, without what the store gives. */
+export type HandleWorkOptions = Omit<WorkOptions, 'ports' | 'wakes'>
+
+/** A queue. Every write takes `{ tx }`, and then counts with the caller's commit (Q3). */
+export interface QueueHandle<Data> {
+  readonly name: string
+  /** Sends one message. See sendMessages for what it guarantees and throws. */
+  send(message: MessageOf<Data>, options?: TxOption): Promise<SentMessage>
+  /** Sends several, all or none. */
+  sendMany(messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]>
+  /** Claims messages; `nextDueMs` as claimMessages has it. */
+  claim(options?: ClaimOptions): Promise<{ messages: ClaimedOf<Data>[]; nextDueMs: number | null }>
+  /** Finishes messages; answers for each whether its lease still held (Q1). */
+  ack(items: readonly Held[], options?: TxOption): Promise<boolean[]>
+  /** Gives back what was not begun: ready at once, the attempt not counted. */
+  giveBack(items: readonly Held[], options?: TxOption): Promise<boolean[]>
+  retry(items: readonly Retry[], options?: TxOption): Promise<RetryOutcome[]>
+  extend(items: readonly Held[], options?: ExtendOptions): Promise<boolean[]>
+  /** Moves messages into the dead letters. */
+  fail(items: readonly Failure[], options?: TxOption): Promise<boolean[]>
+  /** Works the queue until stopped, or the store is closed. See workQueue. */
+  work(handler: HandlerOf<Data>, options?: HandleWorkOptions): Worker
+  deadLetters(page?: DeadLetterPage): Promise<(DeadLetter & { data: Data })[]>
+  redrive(options?: RedriveOptions): Promise<number[]>
+  purgeDeadLetters(options?: DeadLetterChoice): Promise<number>
+  configure(settings: QueueSettings, options?: TxOption): Promise<void>
+  /** Undefined when the queue does not exist. */
+  stats(options?: TxOption): Promise<QueueStats | undefined>
+}
+
+/** What a handle stands on. */
+export interface QueueParts {
+  db: Db
+  /** Starts a worker with the wakes of the store. */
+  startWorker(
+    queue: string,
+    handler: (message: ClaimedMessage, context: HandlerContext) => ReturnType<HandlerOf<unknown>>,
+    options: HandleWorkOptions,
+  ): Worker
+}
+
+/**
+ * A handle on a queue; makes no statement.
+ *
+ * @throws INVALID_NAME
+ */
+export function createQueueHandle<Data>(name: string, { db, startWorker }: QueueParts): QueueHandle<Data> {
+  assertSharedName('queue', name)
+  const send = async (messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]> =>
+    (await sendMessages(db, name, messages.map(encodeMessage), options)).messages
+  return {
+    name,
+    send: async (message, options) => (await send([message], options))[0]!,
+    sendMany: send,
+    async claim(options) {
+      const { messages, nextDueMs } = await claimMessages(db, name, options)
+      return { messages: messages.map(decode<Data, ClaimedMessage>), nextDueMs }
+    },
+    ack: (items, options) => ackMessages(db, name, items, options),
+    giveBack: (items, options) => returnMessages(db, name, items, options),
+    retry: (items, options) => retryMessages(db, name, items, options),
+    extend: (items, options) => extendMessages(db, name, items, options),
+    fail: (items, options) => failMessages(db, name, items, options),
+    work: (handler, options = {}) =>
+      startWorker(
+        name,
+        (message, context) => handler(decode<Data, ClaimedMessage>(message), context),
+        options,
+      ),
+    deadLetters: async (page) =>
+      (await listDeadLetters(db, name, page)).map((letter) => decode<Data, DeadLetter>(letter)),
+    redrive: (options) => redriveDeadLetters(db, name, options),
+    purgeDeadLetters: (options) => purgeDeadLetters(db, name, options),
+    configure: (settings, options) => configureQueue(db, name, settings, options),
+    stats: (options) => getQueueStats(db, name, options),
+  }
+}
+
+/**
+ * A message with its data as JSON text.
+ *
+ * @throws INVALID_INPUT when the data has no JSON form
+ */
+export function encodeMessage({ data, ...rest }: MessageOf<unknown>): NewMessage {
+  const dataText = JSON.stringify(data) as string | undefined
+  if (dataText === undefined) throw invalidInput('data', 'has no JSON form')
+  return { ...rest, dataText }
+}
+
+function decode<Data, Stored extends { dataText: string }>(stored: Stored): Stored & { data: Data } {
+  return { ...stored, data: JSON.parse(stored.dataText) as Data }
+}
