@@ -136,6 +136,8 @@ describeOnEveryDriver(
 
 /** How many sessions wait for a lock of Postgres. */
 async function waiting(on: Executor): Promise<string> {
+  // a transaction keeps the list of sessions that it saw first
+  await runQuery(on, sql`select pg_catalog.pg_stat_clear_snapshot()::text`)
   const [row] = await runQuery<{ waiting: string }>(
     on,
     sql`select count(*)::text as waiting from pg_catalog.pg_locks l
