@@ -3,6 +3,7 @@ import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { defaultEngineSettings } from '../../src/webhooks/engine/engine-settings.ts'
 import type { ReceivedRequest } from '../support/receiver.ts'
 import { createTcpProxy } from '../support/tcp-proxy.ts'
+import { countStatements, kindOf } from './support/counting-db.ts'
 import { startForwarderProcess, type ForwarderProcess } from './support/forwarder-process.ts'
 import { createWorld, firstArrivals, insecureSettings, offsetOf, type World } from './support/world.ts'
 
@@ -114,6 +115,35 @@ describe('forwarders', () => {
     await world.receiver.waitFor(3, 20_000)
     expect(delivery.forwarder.mode).toBe('listening')
   }, 90_000)
+
+  it('lose no outcome when the connection breaks in the midst of a flush, and send nothing again (W1)', async () => {
+    const { hostname, port } = new URL(world.url)
+    const proxy = await createTcpProxy({ host: hostname, port: Number(port) })
+    const proxied = createNodePostgresDb({ url: proxy.through(world.url), directUrl: world.url })
+    world.onClose(() => proxy.close())
+    world.onClose(() => proxied.close())
+    const { db, before } = countStatements(proxied)
+    let cuts = 0
+    before((text) => {
+      if (kindOf(text) === 'flush' && cuts++ < 3) setImmediate(proxy.cut)
+    })
+    await world.webhook({ scheduleMs: [0, 50] })
+    const failed = new Set<string>()
+    world.receiver.answer((request) => {
+      const fails = offsetOf(request) % 10 === 0 && !failed.has(idOf(request))
+      if (fails) failed.add(idOf(request))
+      return { status: fails ? 500 : 200 }
+    })
+    const offsets = await world.publish(Array.from({ length: 200 }, (_, n) => `k${n % 9}`))
+    world.start({ db })
+    await world.until<{ n: number }>(
+      `select ((select count(*) from millrace.deliveries) + (select count(*) from millrace.webhooks
+       where "offset" < ${offsets.at(-1)!}))::integer as n`,
+      ([row]) => row?.n === 0,
+    )
+    expect(cuts).toBeGreaterThanOrEqual(3)
+    expect(duplicatesOf(world.receiver.requests)).toHaveLength(failed.size)
+  })
 
   it('deliver the same with no wakes at all (N4)', async () => {
     await world.webhook()

@@ -54,6 +54,14 @@ describe('statements', () => {
       before = statements.length
       return settled
     })
+    // what was published may be too old some day: a minute later that is looked at, once
+    const published = statements.length
+    await clock.advance(61_000)
+    // the retention of streams, then that of attempts, by age and by number
+    await world.until(
+      'select 1',
+      () => statements.slice(published).filter((text) => text.includes('"attempts"')).length === 2,
+    )
     const quiet = statements.length
     for (let minute = 0; minute < 10; minute++) await clock.advance(60_000)
     expect(statements.slice(quiet).map(kindOf)).toEqual([])

@@ -353,6 +353,7 @@ export class Lane {
       const delayMs = this.webhook.timeoutMs + leaseMs
       this.#changes.put(rowOf(item, { state: 'retrying', attempts: item.attempts, delayMs }))
       this.#hold(item)
+      this.#recorded.took(item)
       this.#window.settle(item.entry)
       this.#services.requestFlush(0)
     }

@@ -17,6 +17,8 @@ export interface Recorded {
   due(at: number | null): void
   /** The item gets a row, or another attempt of it failed. */
   enter(item: Item): void
+  /** The item is in hand, though it was not loaded: should someone make it due meanwhile, it is not sent beside itself. */
+  took(item: Item): void
   /** The item's row is done with. */
   leave(item: Item): void
   /** The item is no longer in hand. */
@@ -165,6 +167,7 @@ export function createRecorded(options: RecordedOptions): Recorded {
       if (item.unit === null) loose--
       else changes.promote(item.unit)
     },
+    took: (item) => retries.took(item.event.offset),
     gaveUp: (item) => retries.gaveUp(item.event.offset),
     get isLoading() {
       return loading > 0

@@ -128,7 +128,7 @@ export async function startChaos(world: World, stream: string, planned: readonly
         `with resumed as (update millrace.webhooks set state = 'active' where id in ${ids} and state <> 'active')
          select (
            (select count(*) from millrace.deliveries where webhook_id in ${ids} and state <> 'dead')
-           + (select count(*) from millrace.webhooks w where id in ${ids} and (state <> 'active' or lease_token is not null
+           + (select count(*) from millrace.webhooks w where id in ${ids} and (state <> 'active' or lease_until > now()
              or "offset" < coalesce((select max("offset") from millrace.events e where e.stream_id = w.stream_id), 0)))
          )::text as open`,
         ([row]) => row?.open === '0',

@@ -4,7 +4,7 @@ import { createSystemPorts, systemClock } from '../../../src/system-ports.ts'
 import { Engine, type EngineOptions } from '../../../src/webhooks/engine/engine.ts'
 import { defaultEngineSettings, type EngineSettings } from '../../../src/webhooks/engine/engine-settings.ts'
 import { serveDeliveries, type WorkFeed } from '../../../src/webhooks/engine/serve.ts'
-import { countStatements, type CountingDb } from './counting-db.ts'
+import { countStatements, kindOf, type CountingDb } from './counting-db.ts'
 
 /** An engine at work, and the ways to break it. */
 export interface Member {
@@ -15,6 +15,8 @@ export interface Member {
   cut(): void
   /** The next flush is written, but its answer is lost. */
   loseNextFlush(): void
+  /** The next flush does not reach the database. */
+  refuseNextFlush(): void
   /** Statements fail for so long. */
   outage(ms: number): void
   wake(subject: string): void
@@ -44,11 +46,16 @@ export function startMember({ name, db, delivery, settings, clock, pollMs }: Mem
   })
   let brokenUntil = 0
   let answersToLose = 0
-  counting.before(() => {
+  let flushesToRefuse = 0
+  counting.before((text) => {
+    if (flushesToRefuse > 0 && kindOf(text) === 'flush') {
+      flushesToRefuse--
+      throw new Error('the connection was cut')
+    }
     if (ports.clock.now() < brokenUntil) throw new Error('the connection is cut')
   })
   counting.after((text) => {
-    if (answersToLose > 0 && text.includes('held as materialized')) {
+    if (answersToLose > 0 && kindOf(text) === 'flush') {
       answersToLose--
       throw new Error('the answer was lost')
     }
@@ -62,6 +69,7 @@ export function startMember({ name, db, delivery, settings, clock, pollMs }: Mem
     counting,
     cut: () => void (brokenUntil = Infinity),
     loseNextFlush: () => void answersToLose++,
+    refuseNextFlush: () => void flushesToRefuse++,
     outage: (ms) => void (brokenUntil = ports.clock.now() + ms),
     wake: feed.wake,
     async stop(withinMs = 500) {
