@@ -36,7 +36,10 @@ export async function readBody(
 ): Promise<BodyText> {
   const mediaType = mediaTypeOf(request, options.ndjson ?? false)
   const announced = Number(request.headers.get('content-length') ?? 0)
-  if (announced > options.maxBytes) throw tooLarge('body', options.maxBytes)
+  if (announced > options.maxBytes) {
+    if (request.body !== null) await discard(request.body.getReader())
+    throw tooLarge('body', options.maxBytes)
+  }
   const bytes = await collect(request.body, options.maxBytes)
   try {
     return { mediaType, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
@@ -123,11 +126,30 @@ async function collect(body: ReadableStream<Uint8Array> | null, maxBytes: number
     if (done) return concat(chunks, size)
     size += value.byteLength
     if (size > maxBytes) {
-      // what is still on its way is of no use; that it cannot be stopped is no fault of the request's
-      reader.cancel().catch(() => undefined)
+      await discard(reader)
       throw tooLarge('body', maxBytes)
     }
     chunks.push(value)
+  }
+}
+
+/** What a sender may still have on its way when it is refused. */
+const discardBytes = 4 * 1024 * 1024
+
+/**
+ * Lets a body that is refused arrive, within bounds: an answer to somebody who is still writing gets lost in
+ * the reset of the connection.
+ */
+async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  try {
+    for (let size = 0; size < discardBytes;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      size += value.byteLength
+    }
+    await reader.cancel()
+  } catch {
+    // that it broke off, or cannot be stopped, is no fault of the request's
   }
 }
 
