@@ -33,7 +33,7 @@ describe('several engines under kills, outages, thefts of leases, trims and paus
       await fc.assert(property, {
         numRuns: long ? 200 : 8,
         endOnFailure: true,
-        interruptAfterTimeLimit: long ? 600_000 : 20_000,
+        interruptAfterTimeLimit: long ? 480_000 : 15_000,
       })
     },
     long ? 700_000 : 90_000,
