@@ -2,75 +2,33 @@
 // Run `node scripts/lint-rules.mjs` after a change here; `npm run lint` fails when the file is behind.
 import { readFileSync, writeFileSync } from 'node:fs'
 
+/** Below every room that works on the database. */
+const ground = ['errors', 'json', 'schema', 'db', 'ports']
+/** What the outer rooms serve. */
+const inner = [...ground, 'streams', 'queues', 'locks', 'schedules', 'webhooks']
+
 /** Every room, and the rooms below it that it may import. What is not named is forbidden. */
 const mayImport = {
   errors: [],
   json: ['errors'],
   schema: ['errors'],
   db: ['errors', 'schema', 'ports'],
-  streams: ['errors', 'json', 'schema', 'db', 'ports'],
-  queues: ['errors', 'json', 'schema', 'db', 'ports'],
+  streams: ground,
+  queues: ground,
   locks: ['errors', 'schema', 'db', 'ports'],
-  schedules: ['errors', 'json', 'schema', 'db', 'ports', 'streams', 'queues', 'locks'],
-  webhooks: ['errors', 'json', 'schema', 'db', 'ports', 'streams'],
+  schedules: [...ground, 'streams', 'queues', 'locks'],
+  webhooks: [...ground, 'streams'],
   wakes: ['errors', 'db', 'ports'],
-  http: ['errors', 'json', 'schema', 'db', 'ports', 'streams', 'queues', 'locks', 'schedules', 'webhooks'],
-  bus: ['errors', 'json', 'schema', 'db', 'ports', 'streams', 'queues', 'locks', 'schedules', 'webhooks'],
+  http: inner,
+  bus: inner,
   client: ['errors', 'json'],
   embedded: ['errors', 'ports'],
   gateway: ['errors', 'ports'],
   // wiring for platforms without processes: everything but what only Node has
-  edge: [
-    'errors',
-    'json',
-    'schema',
-    'db',
-    'ports',
-    'streams',
-    'queues',
-    'locks',
-    'schedules',
-    'webhooks',
-    'http',
-    'wakes',
-  ],
+  edge: [...inner, 'http', 'wakes'],
   // wiring for Node, used by workers/ and the command line
-  node: [
-    'errors',
-    'json',
-    'schema',
-    'db',
-    'ports',
-    'streams',
-    'queues',
-    'locks',
-    'schedules',
-    'webhooks',
-    'http',
-    'wakes',
-    'embedded',
-    'gateway',
-    'client',
-    'edge',
-  ],
-  cli: [
-    'errors',
-    'json',
-    'schema',
-    'db',
-    'ports',
-    'streams',
-    'queues',
-    'locks',
-    'schedules',
-    'webhooks',
-    'http',
-    'wakes',
-    'embedded',
-    'gateway',
-    'client',
-    'node',
-  ],
+  node: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'edge'],
+  cli: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'node'],
 }
 /** Rooms that wire: they may import a driver. */
 const wiring = new Set(['db', 'edge', 'node', 'cli'])

@@ -1,3 +1,4 @@
+import { joinBytes } from '../json/join-bytes.ts'
 import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import { parseJson } from '../json/scan.ts'
 import { objectSlices } from '../json/slices.ts'
@@ -123,7 +124,7 @@ async function collect(body: ReadableStream<Uint8Array> | null, maxBytes: number
   let size = 0
   for (;;) {
     const { done, value } = await readChunk(reader)
-    if (done) return concat(chunks, size)
+    if (done) return joinBytes(chunks, size)
     size += value.byteLength
     if (size > maxBytes) {
       await discard(reader)
@@ -163,16 +164,4 @@ async function readChunk(reader: ReadableStreamDefaultReader<Uint8Array>) {
       cause: error,
     })
   }
-}
-
-function concat(chunks: Uint8Array[], size: number): Uint8Array {
-  const [only] = chunks
-  if (only !== undefined && chunks.length === 1) return only
-  const bytes = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return bytes
 }

@@ -3,7 +3,7 @@ import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import type { Ports } from '../ports.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { Lock } from './lock.ts'
-import { sleep } from './sleep.ts'
+import { sleep } from '../sleep.ts'
 import { attemptLock } from './try-acquire.ts'
 
 /** What waiting needs of the world. */

@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
 import { createNodePostgresDb } from '../db/drivers/node-postgres.ts'
+import { openDb } from '../db/drivers/open.ts'
 import { createPgliteDb } from '../db/drivers/pglite.ts'
 import { migrate, type Migrated } from '../db/migrate/migrate.ts'
 import { readMigrationFiles } from '../db/migrate/node-files.ts'
@@ -41,7 +42,7 @@ export async function migrateDatabase(db: Db, settings: Settings): Promise<Migra
 async function openByUrl(settings: Settings, url: string, options: OpenOptions): Promise<OpenedDatabase> {
   const { schema, directUrl } = settings
   const { applicationName } = options
-  const db = createNodePostgresDb({ url, directUrl: directUrl ?? undefined, schema, applicationName })
+  const db = await openDb({ url, directUrl: directUrl ?? undefined, schema, applicationName })
   const { hostname, port, pathname } = new URL(url)
   const description = `Postgres at ${hostname}${port === '' ? '' : `:${port}`}${pathname}`
   return { db, description, close: () => db.close() }

@@ -1,6 +1,6 @@
 import type { Db } from '../db/port.ts'
 import { purgeLocks } from '../locks/purge-locks.ts'
-import { sleep } from '../locks/sleep.ts'
+import { sleep } from '../sleep.ts'
 import type { Ports } from '../ports.ts'
 import { nextSweepInMs } from '../queues/next-sweep.ts'
 import { sweepQueues } from '../queues/sweep-queues.ts'

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { toDate, toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
+import { isoText } from '../db/iso-text.ts'
 import { runQuery } from '../db/run.ts'
 import { noSchedule, getSchedule } from './read-schedules.ts'
 import { dueAtHeader, scheduleHeader, sendStatement } from './targets.ts'
@@ -27,7 +28,7 @@ export async function runNow(db: Db, name: string, options: TxOption = {}): Prom
   const [row] = await runQuery<{ numbers: unknown; due_at: string }>(
     on,
     sql`with clock as materialized (
-        select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as due_at
+        select ${isoText(sql`clock_timestamp()`)} as due_at
       ), header as materialized (
         select json_build_object(${scheduleHeader}::text, ${name}::text, ${dueAtHeader}::text, c.due_at)::text as headers
         from clock c

@@ -1,4 +1,5 @@
 import type { Clock } from '../ports.ts'
+import { sleep } from '../sleep.ts'
 import type { AttachWake } from './subscribe.ts'
 
 /** How a subscription polls where nothing wakes it. */
@@ -18,27 +19,15 @@ export function createPollingAttach(
     let intervalMs = minMs
     const closed = new AbortController()
     return {
-      wait(signal, withinMs = Infinity) {
+      async wait(signal, withinMs = Infinity) {
         const waitMs = Math.min(intervalMs, withinMs)
         intervalMs = Math.min(intervalMs * 2, maxMs)
-        return sleep(clock, waitMs, AbortSignal.any([signal, closed.signal]))
+        const end = AbortSignal.any([signal, closed.signal])
+        await sleep(clock, waitMs, end)
+        return end.aborted ? 'aborted' : 'poll'
       },
       active: () => void (intervalMs = minMs),
       close: () => closed.abort(),
     }
   }
-}
-
-function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<'poll' | 'aborted'> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve('aborted')
-    const finish = (why: 'poll' | 'aborted'): void => {
-      clock.clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-      resolve(why)
-    }
-    const onAbort = (): void => finish('aborted')
-    const timer = clock.setTimeout(() => finish('poll'), ms)
-    signal.addEventListener('abort', onAbort)
-  })
 }

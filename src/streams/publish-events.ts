@@ -3,6 +3,7 @@ import { textArray } from '../db/array-literal.ts'
 import { toNumber, toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
+import { sha256Hex } from '../db/sha256-hex.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { NewEvent } from './event.ts'
@@ -107,6 +108,5 @@ async function contentHash(key: string, events: readonly NewEvent[]): Promise<st
   const content = JSON.stringify(
     events.map((event) => [event.type, event.key ?? null, event.dataText, event.headers ?? null]),
   )
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(content))
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return sha256Hex(content)
 }

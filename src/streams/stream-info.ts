@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm'
+import { isoText } from '../db/iso-text.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
 import { assertReadableName } from '../schema/names.ts'
@@ -134,8 +135,4 @@ function consumersJson(on: Executor): SQL {
       union all
       select w.id, 'webhook', w."offset", w.updated_at from ${webhooks} w where w.stream_id = s.id
     ) c)`
-}
-
-function isoText(value: SQL): SQL {
-  return sql`to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 }

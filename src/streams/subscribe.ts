@@ -1,6 +1,7 @@
 import type { Db } from '../db/port.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
+import { sleep } from '../sleep.ts'
 import { getOffset, saveOffset, type ConsumerId } from './consumer-offsets.ts'
 import type { StoredEvent } from './event.ts'
 import { findStream } from './find-stream.ts'
@@ -197,7 +198,7 @@ async function takeOrRead<Event>(
         detach(state)
         throw error
       }
-      await pause(state, waitMs)
+      await sleep(state.parts.clock, waitMs, state.stop.signal)
       waitMs = Math.min(waitMs * 2, retryMaxMs)
     }
   }
@@ -255,17 +256,5 @@ function bufferSize({ buffer = 100 }: SubscribeOptions): number {
   if (Number.isInteger(buffer) && buffer >= 1 && buffer <= 1000) return buffer
   throw new MillraceError('INVALID_INPUT', 'buffer must be a whole number from 1 to 1000', {
     details: { field: 'buffer' },
-  })
-}
-
-function pause({ parts, stop }: State, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      parts.clock.clearTimeout(timer)
-      stop.signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = parts.clock.setTimeout(done, ms)
-    stop.signal.addEventListener('abort', done)
   })
 }

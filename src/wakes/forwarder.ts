@@ -8,7 +8,7 @@ import { createListening, type ListenSteps } from './listen.ts'
 import { createModeCell, type ModeCell, type WakeModes } from './modes.ts'
 import type { Connect } from './open-connection.ts'
 import type { Session } from './session.ts'
-import { sleep } from './timing.ts'
+import { sleep } from '../sleep.ts'
 import {
   createWakeRegistry,
   isWakeSubject,

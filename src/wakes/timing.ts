@@ -1,20 +1,6 @@
 import { MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
 
-/** Resolves after `ms`, or as soon as the signal aborts. Leaves neither timer nor listener behind. */
-export function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => {
-    const wake = (): void => {
-      clock.clearTimeout(timer)
-      signal.removeEventListener('abort', wake)
-      resolve()
-    }
-    const timer = clock.setTimeout(wake, ms)
-    signal.addEventListener('abort', wake)
-  })
-}
-
 /** The bounds of {@link within}. */
 export interface Bounds {
   ms: number

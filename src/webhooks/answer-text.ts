@@ -1,3 +1,5 @@
+import { joinBytes } from '../json/join-bytes.ts'
+
 /** So much of an answer's body is read and kept: enough for an error page's message. */
 export const maxAnswerBytes = 16 * 1024
 
@@ -23,20 +25,8 @@ export function collectAnswer(): AnswerCollector {
       length += part.length
       return length < maxAnswerBytes
     },
-    text: () => (length === 0 ? '' : cleanText(join(parts, length))),
+    text: () => (length === 0 ? '' : cleanText(joinBytes(parts, length))),
   }
-}
-
-function join(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const [only] = parts
-  if (parts.length === 1 && only !== undefined) return only
-  const bytes = new Uint8Array(length)
-  let at = 0
-  for (const part of parts) {
-    bytes.set(part, at)
-    at += part.length
-  }
-  return bytes
 }
 
 /** As {@link collectAnswer}, from a stream; stops reading, and so ends the iteration, once it has enough. */

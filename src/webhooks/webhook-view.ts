@@ -1,4 +1,5 @@
 import { sql, type SQL } from 'drizzle-orm'
+import { isoText } from '../db/iso-text.ts'
 import type { Executor } from '../db/port.ts'
 import { qualified } from '../db/run.ts'
 
@@ -64,7 +65,7 @@ export function viewSelect(on: Executor): SQL {
       'offset', p."offset", 'lag', least(behind.events, ${maxCountedLag}::bigint),
       'lagCapped', behind.events > ${maxCountedLag}::bigint,
       'retrying', trouble.retrying, 'blocked', trouble.blocked, 'dead', trouble.dead,
-      'createdAt', to_char(p.created_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+      'createdAt', ${isoText(sql`p.created_at`)}
     )::text as view
     from page p
     join heads h on h.stream_id = p.stream_id

@@ -1,4 +1,5 @@
 import { defaultSchema } from '../../schema/tables.ts'
+import { sha256Hex } from '../sha256-hex.ts'
 
 /** One migration as it stands in drizzle/, written for the schema `millrace`. */
 export interface MigrationFile {
@@ -9,9 +10,8 @@ export interface MigrationFile {
 }
 
 /** SHA-256 of a migration's text in hex, before the schema's name is put in. */
-export async function hashOf(file: MigrationFile): Promise<string> {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(file.sql))
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+export function hashOf(file: MigrationFile): Promise<string> {
+  return sha256Hex(file.sql)
 }
 
 /** The migration's text for another schema: the files write the schema's name in double quotes only. */

@@ -3,7 +3,8 @@ import type { Ports } from '../../ports.ts'
 import { claimMessages, type ClaimOptions } from '../claim-messages.ts'
 import type { ClaimedMessage } from '../message.ts'
 import { createErrorBackoff } from './backoff.ts'
-import { sleep, type WakeSource } from './wakes.ts'
+import { sleep } from '../../sleep.ts'
+import type { WakeSource } from './wakes.ts'
 
 /** Options of {@link createReceiver}. */
 export interface ReceiverOptions extends Omit<ClaimOptions, 'limit'> {

@@ -10,7 +10,7 @@ import {
   type Retry,
 } from '../settle-messages.ts'
 import { createErrorBackoff } from './backoff.ts'
-import { sleep } from './wakes.ts'
+import { sleep } from '../../sleep.ts'
 
 /** How a message is to be settled. */
 export type Settlement =

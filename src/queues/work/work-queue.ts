@@ -9,7 +9,8 @@ import { createLeaseKeeper, type InHand, type LeaseKeeper } from './lease-keeper
 import { resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
 import { createSettler, type Settlement, type Settler } from './settler.ts'
-import { createTimerSource, sleep, type WakeSource } from './wakes.ts'
+import { sleep } from '../../sleep.ts'
+import { createTimerSource, type WakeSource } from './wakes.ts'
 
 /**
  * What a handler may return instead of nothing: to try again (default: after the message's own

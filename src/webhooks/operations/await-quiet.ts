@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
 import type { Clock } from '../../ports.ts'
+import { sleep } from '../../sleep.ts'
 
 /** How often the lease is looked at. A busy worker flushes every 100 ms. */
 const lookMs = 40
@@ -22,7 +23,7 @@ export async function awaitQuiet(db: Db, id: string, clock: Clock): Promise<void
     seen.add(lease)
     // the one that stood, and two more
     if (seen.size > 2) return
-    await new Promise<void>((resolve) => void clock.setTimeout(resolve, lookMs))
+    await sleep(clock, lookMs)
   }
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { isoText } from '../../db/iso-text.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
 import { invalidInput } from '../../errors/millrace-error.ts'
@@ -127,6 +128,5 @@ async function page<Line>(db: Db, id: string, lines: ReturnType<typeof sql>): Pr
 }
 
 function iso(alias: string, column: string): ReturnType<typeof sql> {
-  const value = sql`${sql.identifier(alias)}.${sql.identifier(column)}`
-  return sql`to_char(${value} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+  return isoText(sql`${sql.identifier(alias)}.${sql.identifier(column)}`)
 }

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { isoText } from '../../db/iso-text.ts'
 import type { Db } from '../../db/port.ts'
 import { qualified, runQuery } from '../../db/run.ts'
 import { invalidInput } from '../../errors/millrace-error.ts'
@@ -79,7 +80,7 @@ async function replaceSecret(db: Db, id: string, sealed: string, overlapMs: numb
         insert into ${webhookSecrets} (id, webhook_id, sealed)
         select ${crypto.randomUUID()}::text, t.id, ${sealed}::text from target t
       )
-      select to_char(t.until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as until,
+      select ${isoText(sql`t.until`)} as until,
         ${qualified(db, 'wake_webhook')}(t.id)
       from target t`,
   )
