@@ -58,10 +58,10 @@ export function createMetrics(db: Db, clock: Clock): Metrics {
       const inner = delivery(installationId)
       return {
         judge: inner.judge,
-        async attempt(webhook, event, signal) {
+        async attempt(webhook, event, cancel) {
           inFlight.inc()
           try {
-            return await inner.attempt(webhook, event, signal)
+            return await inner.attempt(webhook, event, cancel)
           } finally {
             inFlight.dec()
           }

@@ -3,6 +3,7 @@ import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
 import type { Outcome } from '../outcome.ts'
 import { cleanLine } from '../answer-text.ts'
+import type { Cancel } from '../cancel.ts'
 import type { SendResult } from '../sender.ts'
 import { unlimited, type Allowance } from './allowance.ts'
 import type { Claim, ClaimedWebhook, ClaimScope } from './claim-webhooks.ts'
@@ -18,7 +19,7 @@ import { createStatements, type Statements } from './statements.ts'
 /** Makes attempts and judges them; see attempt.ts for the real one. */
 export interface Delivery {
   /** Makes one attempt to deliver an event to a webhook. Never rejects. */
-  attempt(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
+  attempt(webhook: ClaimedWebhook, event: StoredEvent, cancel: Cancel): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
 }
@@ -240,7 +241,7 @@ export class Engine {
       limiter: this.#limiter,
       loadDue: (ids) => this.#statements.loadDue(ids),
       loadUnits: (webhookId, units) => this.#statements.loadUnits(webhookId, units),
-      deliver: (webhook, event, signal) => attemptSafely(delivery, webhook, event, signal),
+      deliver: (webhook, event, cancel) => attemptSafely(delivery, webhook, event, cancel),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       requestRelease: (atOnce) => this.#requestRelease(atOnce),
@@ -259,10 +260,10 @@ const stopGraceMs = 2_000
 /** An attempt that breaks in itself is a failed one: it must not end the process, nor stay open for ever. */
 async function attemptSafely(
   delivery: Delivery,
-  ...[webhook, event, signal]: Parameters<Delivery['attempt']>
+  ...[webhook, event, cancel]: Parameters<Delivery['attempt']>
 ): Promise<SendResult> {
   try {
-    return await delivery.attempt(webhook, event, signal)
+    return await delivery.attempt(webhook, event, cancel)
   } catch (error) {
     return { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
   }

@@ -4,6 +4,7 @@ import { runQuery } from '../../db/run.ts'
 import type { Clock } from '../../ports.ts'
 import type { ClaimedWebhook } from '../engine/claim-webhooks.ts'
 import type { Delivery } from '../engine/engine.ts'
+import { cancelOn } from '../cancel.ts'
 import { webhookJson } from '../engine/webhook-json.ts'
 import { noWebhook } from '../get-webhook.ts'
 import type { SendResult } from '../sender.ts'
@@ -40,6 +41,6 @@ export async function testWebhook(
     .attempt(
       JSON.parse(row.webhook) as ClaimedWebhook,
       { ...event, publishedAt: new Date(now) },
-      parts.signal,
+      cancelOn(parts.signal),
     )
 }
