@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { sql, type SQL } from 'drizzle-orm'
 import { toNumber, toNumberOrNull } from '../db/decode.ts'
 import type { Db } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
@@ -40,7 +40,13 @@ export async function runRetention(db: Db, options: RetentionOptions): Promise<R
   for (const { name, bound, dueInMs } of await retentionBounds(db)) {
     if (dueInMs !== null) nextDueInMs = Math.min(nextDueInMs ?? Infinity, dueInMs)
     while (bound > 0 && !isOver()) {
-      const step = await trimStep(db, { stream: name, through: bound, rows: stepRows })
+      // asked again with each step: a consumer may have come meanwhile, or have gone back
+      const step = await trimStep(db, {
+        stream: name,
+        through: bound,
+        rows: stepRows,
+        bound: unreadBound(db),
+      })
       deleted += step
       if (step < stepRows) break
     }
@@ -71,8 +77,8 @@ async function retentionBounds(db: Db): Promise<Bound[]> {
   }))
 }
 
-function boundsStatement(db: Db) {
-  const { streams, events, offsets, webhooks, deliveries, horizonMarks } = db.tables
+function boundsStatement(db: Db): SQL {
+  const { streams, events, horizonMarks } = db.tables
   const age = sql`s.retain_age_ms * interval '1 millisecond'`
   return sql`
     with kept as materialized (
@@ -107,16 +113,22 @@ function boundsStatement(db: Db) {
           select e."offset" from ${events} e
           where s.retain_count is not null and e.stream_id = s.id and e."offset" <= s.horizon
           order by e."offset" desc offset s.retain_count limit 1)), 0),
-        case when s.keep_unread then (select min(u."offset") from (
-          select o."offset" from ${offsets} o where o.stream_id = s.id
-          union all select w."offset" from ${webhooks} w where w.stream_id = s.id
-          union all select d."offset" - 1 from ${deliveries} d join ${webhooks} w on w.id = d.webhook_id
-            where w.stream_id = s.id and d.state <> 'dead') u) end)::text as bound,
+        ${unreadBound(db)})::text as bound,
       (select ceil(extract(epoch from min(t.at) + ${age} - clock_timestamp()) * 1000)::bigint::text from (
         select m.at from ${horizonMarks} m where m.stream_id = s.id and m.at > clock_timestamp() - ${age}
         union all select k.at from marked k where k.stream_id = s.id) t) as due_in_ms
     from kept s
     order by s.id`
+}
+
+/** Up to where every reader of the stream `s` has everything; null where that does not matter, or nobody reads. */
+function unreadBound(db: Db): SQL {
+  const { offsets, webhooks, deliveries } = db.tables
+  return sql`case when s.keep_unread then (select min(u."offset") from (
+      select o."offset" from ${offsets} o where o.stream_id = s.id
+      union all select w."offset" from ${webhooks} w where w.stream_id = s.id
+      union all select d."offset" - 1 from ${deliveries} d join ${webhooks} w on w.id = d.webhook_id
+        where w.stream_id = s.id and d.state <> 'dead') u) end`
 }
 
 /** One step; returns how many it forgot. */

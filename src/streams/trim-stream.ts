@@ -1,4 +1,4 @@
-import { sql } from 'drizzle-orm'
+import { sql, type SQL } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
@@ -33,18 +33,23 @@ export async function trimStream(
   }
 }
 
-/** One step of a trim, the lowest offsets first; rows that another trim is deleting are left to it. */
+/**
+ * One step of a trim, the lowest offsets first; rows that another trim is deleting are left to it.
+ *
+ * @param step.bound beside `through`, what is above this stays too; null: no such bound
+ */
 export async function trimStep(
   on: Executor,
-  { stream, through, rows }: { stream: string; through: number; rows: number },
+  step: { stream: string; through: number; rows: number; bound?: SQL },
 ): Promise<number> {
+  const { stream, through, rows, bound = sql`null` } = step
   const { streams, events } = on.tables
   const [row] = await runQuery<{ deleted: string }>(
     on,
     sql`with old as (
         select e.stream_id, e."offset" from ${events} e
         where e.stream_id = (select s.id from ${streams} s where s.name = ${stream}::text)
-          and e."offset" <= ${through}::bigint
+          and e."offset" <= (select least(${through}::bigint, ${bound}) from ${streams} s where s.name = ${stream}::text)
         order by e."offset" limit ${rows}::integer
         for update skip locked
       ), gone as (

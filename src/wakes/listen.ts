@@ -6,7 +6,7 @@ import { quoteChannel } from './channel-name.ts'
 import { openConnection, type Connect } from './open-connection.ts'
 import { createSelfTest, type SelfTest } from './self-test.ts'
 import { answerMs, createSession, type Session, type SessionOptions } from './session.ts'
-import { within } from './timing.ts'
+import { within } from '../within.ts'
 
 /** What {@link createListening} needs, and whom it tells. */
 export interface ListenSteps extends SessionOptions {

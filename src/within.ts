@@ -1,5 +1,5 @@
-import { MillraceError } from '../errors/millrace-error.ts'
-import type { Clock } from '../ports.ts'
+import { MillraceError } from './errors/millrace-error.ts'
+import type { Clock } from './ports.ts'
 
 /** The bounds of {@link within}. */
 export interface Bounds {
