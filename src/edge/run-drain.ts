@@ -1,4 +1,5 @@
 import type { Ports } from '../ports.ts'
+import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { ClaimScope } from '../webhooks/engine/claim-webhooks.ts'
 import { drain, type DrainReport } from '../webhooks/engine/drain.ts'
@@ -22,7 +23,7 @@ export async function runDrain(
   scope: ClaimScope,
   budget: DrainBudget,
 ): Promise<DrainReport> {
-  const policy = { allowInsecure: settings.allowInsecureTargets }
+  const policy = targetPolicyOf(settings)
   const sender = createFetchSender({ fetch: (url, init) => ports.fetch(url, init), policy })
   try {
     const report = await drain({
