@@ -5,7 +5,10 @@ import type { Ports } from '../ports.ts'
 import type { Environment } from '../settings.ts'
 import { warnOfUnknownSettings } from '../unknown-settings.ts'
 import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
+import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
+import { createSigner } from '../webhooks/sign.ts'
+import { edgeSender } from './edge-sender.ts'
 import { makeParts, missing, onceFor, type Parts } from './parts.ts'
 import { checkEdge } from './ready.ts'
 import { runDrain } from './run-drain.ts'
@@ -104,6 +107,8 @@ function makeApp(
     targetPolicy: targetPolicyOf(settings),
     sealer,
     afterPublish,
+    // for test events, over a sender that keeps no connection
+    delivery: createDelivery({ sender: edgeSender(settings, ports), createSigner, sealer, ports }),
     ready: () => checkEdge(db, settings.environment),
   })
 }
