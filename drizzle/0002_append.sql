@@ -89,3 +89,7 @@ BEGIN
   PERFORM pg_notify(btrim('"millrace"', '"') || '.wake', 'w' || p_webhook_id);
 END
 $$;
+--> statement-breakpoint
+-- Millrace's own stream. It stands from the beginning, so that what is published to it in the midst of other
+-- work never waits for somebody else's transaction that is about to create it.
+INSERT INTO "millrace"."streams" (name, retain_age_ms) VALUES ('millrace.webhooks', 2592000000);

@@ -1,5 +1,6 @@
 import { MillraceError } from './errors/millrace-error.ts'
 import { assertSchemaName } from './schema/names.ts'
+import { parseAllowedTargets } from './webhooks/allowed-targets.ts'
 
 /** What the environment (process.env, or the bindings of an edge worker) says. */
 export interface Settings {
@@ -19,6 +20,8 @@ export interface Settings {
   previousEncryptionKeys: string[]
   environment: string | null
   allowInsecureTargets: boolean
+  /** Private ranges that webhooks may reach all the same. Default none. */
+  allowedTargets: string[]
   /** Port of the HTTP server. Default 8787. */
   port: number
   /** False behind a transaction-mode pooler: polling only. Default true. */
@@ -51,6 +54,7 @@ export function readSettings(env: Environment): Settings {
     previousEncryptionKeys: (text(env, 'MILLRACE_PREVIOUS_ENCRYPTION_KEYS') ?? '').split(',').filter(Boolean),
     environment: text(env, 'MILLRACE_ENVIRONMENT'),
     allowInsecureTargets: flag(env, 'MILLRACE_ALLOW_INSECURE_TARGETS', false),
+    allowedTargets: targets(env),
     port: wholeNumber(env, 'PORT', { otherwise: 8787, min: 0, max: 65_535 }),
     listen: flag(env, 'MILLRACE_LISTEN', true),
     // shorter than a second, a busy machine loses its leases; longer than ten minutes, a crash is an outage
@@ -63,6 +67,11 @@ export function readSettings(env: Environment): Settings {
 function text(env: Environment, name: string): string | null {
   const value = env[name]
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : null
+}
+
+function targets(env: Environment): string[] {
+  const value = text(env, 'MILLRACE_ALLOWED_TARGETS')
+  return value === null ? [] : parseAllowedTargets(value)
 }
 
 function refuse(name: string, problem: string): never {

@@ -9,6 +9,7 @@ import { startHttp } from '../../src/node/start-http.ts'
 import { untilStopped } from '../../src/node/until-stopped.ts'
 import { readSettings } from '../../src/settings.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
+import { targetPolicyOf } from '../../src/webhooks/allowed-targets.ts'
 
 const settings = readSettings(process.env)
 const ports = createSystemPorts(createJsonLog())
@@ -16,7 +17,7 @@ const { db, close } = await openDatabase(settings, { log: ports.log, application
 await migrateDatabase(db, settings)
 const sealer = await openSealer(settings, ports.log)
 const delivery = startDelivery({ db, settings, sealer, ports })
-const targetPolicy = { allowInsecure: settings.allowInsecureTargets }
+const targetPolicy = targetPolicyOf(settings)
 const app = createApp({ db, rootKey: settings.rootKey ?? '', ports, targetPolicy, sealer })
 const http = await startHttp(app, { port: settings.port, hostname: '0.0.0.0' })
 ports.log.info({ port: http.port }, 'listening')

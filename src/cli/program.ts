@@ -5,6 +5,7 @@ import { addListen } from './listen/listen.ts'
 import { addMigrate } from './migrate.ts'
 import { packageVersion } from './package-version.ts'
 import { addPublish } from './publish/publish.ts'
+import { addReseal } from './reseal.ts'
 import { hasColors, createStyle } from './style.ts'
 import { addTail } from './tail.ts'
 import { addWebhooks } from './webhooks.ts'
@@ -15,7 +16,7 @@ Settings:
   MILLRACE_KEY       its API key (default: the key that a server started in this
                      folder has left in .millrace/root-key)
   MILLRACE_DATA_DIR  that data folder, if it is another
-  DATABASE_URL       the database, for migrate and doctor (default: the embedded one)
+  DATABASE_URL       the database, for migrate, reseal and doctor (default: the embedded one)
   NO_COLOR           no colours
 
 Try it (with \`npm start\` running in this folder):
@@ -38,6 +39,7 @@ export function createProgram(cli: Cli): Command {
   addWebhooks(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
+  addReseal(program, cli)
   addDoctor(program, cli)
   program.addHelpCommand(
     new Command('help').argument('[command]').description('print the help of a command').helpGroup('More:'),

@@ -7,6 +7,7 @@ import { list, oneOf, pair, position, wholeNumber } from './options.ts'
 import { printable } from './printable.ts'
 import { createStyle, type Style } from './style.ts'
 import { table } from './table.ts'
+import { addWebhookActions } from './webhook-actions.ts'
 
 interface JsonFlag {
   json?: boolean
@@ -16,14 +17,16 @@ const examples = `
 Examples:
   $ millrace webhooks create orders https://example.com/hooks --types 'order.*'
   $ millrace webhooks list
-  $ millrace webhooks show wh_…`
+  $ millrace webhooks show wh_…
+  $ millrace webhooks deliveries wh_… --state dead
+  $ millrace webhooks redrive wh_… --since 2026-01-15T12:00:00Z`
 
-/** `millrace webhooks list | create | show | delete` */
+/** `millrace webhooks …` */
 export function addWebhooks(program: Command, cli: Cli): void {
   const webhooks = program
     .command('webhooks')
-    .summary('list, create, show and delete webhooks')
-    .description('Lists, creates, shows and deletes webhooks at the server.')
+    .summary('list, create and operate webhooks')
+    .description('Lists, creates, shows, operates and deletes webhooks at the server.')
     .helpCommand(false)
     .addHelpText('after', examples)
   webhooks
@@ -33,6 +36,7 @@ export function addWebhooks(program: Command, cli: Cli): void {
     .option('--json', 'print each as a line of JSON')
     .action((flags: JsonFlag & { stream?: string }) => listAll(cli.io, flags))
   addCreate(webhooks, cli)
+  addWebhookActions(webhooks, cli)
   webhooks
     .command('show')
     .description('Show a webhook: its settings, its state and how far it has come.')

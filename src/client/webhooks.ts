@@ -1,3 +1,4 @@
+import { createWebhookActions, type WebhookActions } from './webhook-actions.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type {
   CallOptions,
@@ -10,7 +11,7 @@ import type {
 } from './types.ts'
 
 /** The webhooks of the server. */
-export interface WebhooksClient {
+export interface WebhooksClient extends WebhookActions {
   /**
    * Makes a webhook, and its stream if there is none of the name. The secret is shown this once.
    *
@@ -36,6 +37,7 @@ const collection = '/v1/webhooks'
 export function createWebhooks(send: Send): WebhooksClient {
   const item = (id: string): string => `${collection}/${segment('webhook', id)}`
   return {
+    ...createWebhookActions(send, item),
     async create(input, { signal } = {}) {
       return jsonOf(await send({ method: 'POST', path: collection, body: JSON.stringify(input), signal }))
     },

@@ -3,7 +3,12 @@ import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
 import type { Environment } from '../settings.ts'
+import { warnOfUnknownSettings } from '../unknown-settings.ts'
+import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
+import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
+import { createSigner } from '../webhooks/sign.ts'
+import { edgeSender } from './edge-sender.ts'
 import { makeParts, missing, onceFor, type Parts } from './parts.ts'
 import { checkEdge } from './ready.ts'
 import { runDrain } from './run-drain.ts'
@@ -43,6 +48,7 @@ export function createEdge(ports: Ports): Edge {
   const invocations = new WeakMap<Request, Invocation>()
 
   async function makeSite(env: Environment): Promise<Site> {
+    warnOfUnknownSettings(env, ports.log)
     const parts = await partsOf(env)
     const queue = wakeQueueOf(env)
     const work = ({ streamId }: PublishInfo): Promise<unknown> =>
@@ -92,15 +98,17 @@ function makeApp(
   ports: Ports,
   afterPublish: (info: PublishInfo) => void,
 ): Hono {
-  const { rootKey, allowInsecureTargets } = settings
+  const { rootKey } = settings
   if (rootKey === null) throw missing('MILLRACE_ROOT_KEY')
   return createApp({
     db,
     rootKey,
     ports,
-    targetPolicy: { allowInsecure: allowInsecureTargets },
+    targetPolicy: targetPolicyOf(settings),
     sealer,
     afterPublish,
+    // for test events, over a sender that keeps no connection
+    delivery: createDelivery({ sender: edgeSender(settings, ports), createSigner, sealer, ports }),
     ready: () => checkEdge(db, settings.environment),
   })
 }

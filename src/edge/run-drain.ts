@@ -3,8 +3,8 @@ import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { ClaimScope } from '../webhooks/engine/claim-webhooks.ts'
 import { drain, type DrainReport } from '../webhooks/engine/drain.ts'
 import type { EngineSettings } from '../webhooks/engine/engine-settings.ts'
-import { createFetchSender } from '../webhooks/fetch-sender.ts'
 import { createSigner } from '../webhooks/sign.ts'
+import { edgeSender } from './edge-sender.ts'
 import type { Parts } from './parts.ts'
 
 /** What one invocation may spend on a drain. */
@@ -22,8 +22,7 @@ export async function runDrain(
   scope: ClaimScope,
   budget: DrainBudget,
 ): Promise<DrainReport> {
-  const policy = { allowInsecure: settings.allowInsecureTargets }
-  const sender = createFetchSender({ fetch: (url, init) => ports.fetch(url, init), policy })
+  const sender = edgeSender(settings, ports)
   try {
     const report = await drain({
       db,

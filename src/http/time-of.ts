@@ -9,6 +9,8 @@ export function timeOf(field: string, text: string): Date {
   const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d.*(?:Z|[+-]\d\d:\d\d)$/.test(text)
     ? new Date(text)
     : new Date(Number.NaN)
-  if (Number.isNaN(time.getTime())) throw invalidInput(field, 'must be a time such as 2026-01-15T12:00:00Z')
+  const year = time.getUTCFullYear()
+  // in UTC too it has to have four digits, and Postgres knows no year 0
+  if (!(year >= 1 && year <= 9999)) throw invalidInput(field, 'must be a time such as 2026-01-15T12:00:00Z')
   return time
 }

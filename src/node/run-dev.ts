@@ -2,6 +2,7 @@ import { createApp } from '../http/app.ts'
 import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
+import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createSealer } from '../webhooks/seal.ts'
 import { describeAttempt } from './describe-attempt.ts'
 import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
@@ -66,7 +67,7 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       rootKey,
       ports,
       sealer,
-      targetPolicy: { allowInsecure: settings.allowInsecureTargets },
+      targetPolicy: targetPolicyOf(settings),
       shutdown: shutdown.signal,
       workRoutes,
       ...liveParts(opened.db, delivery, ports),

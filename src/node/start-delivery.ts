@@ -4,6 +4,7 @@ import type { Settings } from '../settings.ts'
 import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
 import { createPacer } from '../wakes/poll-timer.ts'
 import { createWakeRegistry } from '../wakes/wake-signals.ts'
+import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts'
 import { Engine, type ClaimReport, type Delivery } from '../webhooks/engine/engine.ts'
 import { defaultEngineSettings, type EngineSettings } from '../webhooks/engine/engine-settings.ts'
@@ -44,7 +45,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     ports,
     listen: settings.listen && db.capabilities.listen,
   })
-  const sender = createNodeSender({ policy: { allowInsecure: settings.allowInsecureTargets } })
+  const sender = createNodeSender({ policy: targetPolicyOf(settings) })
   const metrics = createMetrics(db, ports.clock)
   const onAttempt = (report: AttemptReport): void => {
     metrics.onAttempt(report)

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { MillraceError } from '../errors/millrace-error.ts'
-import { forbiddenIpv4, forbiddenIpv6, forbiddenNames, publicIpv6 } from './forbidden-addresses.ts'
+import { badPorts, forbiddenIpv4, forbiddenIpv6, forbiddenNames, publicIpv6 } from './forbidden-addresses.ts'
 
 /** What an installation lets its webhooks reach. By default: https, and public addresses only. */
 export interface TargetPolicy {
@@ -72,6 +72,7 @@ function problemOf(text: string, url: URL): string | null {
 function reachProblem(url: URL, policy: TargetPolicy): string | null {
   if (policy.allowInsecure === true) return null
   if (url.protocol !== 'https:') return 'must start with https://'
+  if (badPorts.has(Number(url.port))) return `names port ${url.port}, which belongs to another protocol`
   const address = addressOfHost(url.hostname)
   if (address === null) return nameProblem(url.hostname)
   return isPublicAddress(address, policy) ? null : 'points at an address that is not public'
@@ -86,7 +87,7 @@ function nameProblem(name: string): string | null {
 }
 
 /** Plain spellings only: ipaddr.js also reads octal, hex and short forms, as some resolvers do. */
-function parseAddress(ip: string): Address | null {
+export function parseAddress(ip: string): Address | null {
   if (ipaddr.IPv4.isValidFourPartDecimal(ip)) return ipaddr.IPv4.parse(ip)
   return ip.includes(':') && ipaddr.IPv6.isValid(ip) ? ipaddr.IPv6.parse(ip) : null
 }

@@ -28,9 +28,16 @@ export async function startApiServer(options: { deliver?: boolean } = {}): Promi
   const db = createNodePostgresDb({ url: database.url })
   const ports = createSystemPorts()
   const rootKey = 'mr_root_for_these_tests'
-  const app = createApp({ db, rootKey, ports, targetPolicy: { allowInsecure: true }, sealer: null })
   const settings = readSettings({ DATABASE_URL: database.url, MILLRACE_ALLOW_INSECURE_TARGETS: '1' })
   const delivery = options.deliver === true ? startDelivery({ db, settings, sealer: null, ports }) : null
+  const app = createApp({
+    db,
+    rootKey,
+    ports,
+    targetPolicy: { allowInsecure: true },
+    sealer: null,
+    ...(delivery === null ? {} : { delivery: delivery.delivery }),
+  })
   let http = await startHttp(app, { port: 0, hostname: '127.0.0.1' })
   const { port } = http
   return {

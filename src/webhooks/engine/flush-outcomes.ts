@@ -1,6 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
+import { announced, wakeOfAnnounced } from '../operational-events.ts'
+import { flushNotices } from './flush-notices.ts'
 
 /** What one leased webhook wants written. */
 export interface LaneFlush {
@@ -67,7 +69,7 @@ const failingLimit = sql.raw(`interval '5 days'`)
 
 /**
  * Writes the outcomes of many webhooks in one statement: offsets, deliveries in trouble, attempt log,
- * leases. Each webhook's part is guarded by its lease token, so that a worker that lost its lease
+ * leases; what an operator should know of it goes to the operational stream. Each webhook's part is guarded by its lease token, so that a worker that lost its lease
  * changes nothing (W5): whoever is neither `held` nor `busy` lost it. It waits for no row lock, so that
  * a transaction that sits on one webhook delays no other (W4).
  */
@@ -86,10 +88,10 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
       select * from json_to_recordset(${laneJson(lanes)}::text::json) as l (
         id text, token uuid, "offset" bigint, release boolean, saturated boolean,
         succeeded boolean, failed boolean, disable text)
-    ), held as materialized (
-      select w.id from ${webhooks} w join lane l on l.id = w.id and l.token = w.lease_token
-      order by w.id for update of w skip locked
-    ), wanted as materialized (
+    ), seen as materialized (
+      select w.id, w.lease_token as token, w.xmin as version from ${webhooks} w
+      join lane l on l.id = w.id and l.token = w.lease_token
+    ), ${heldRows(db)}, wanted as materialized (
       select r.* from json_to_recordset(${rowJson(lanes)}::text::json) as r (
         id text, "offset" bigint, unit text, state text, attempts integer, delay bigint,
         status integer, error text, answer text)
@@ -98,14 +100,29 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ${writeDeliveries(db)},
     ${promoteHeads(db)},
     ${logAttempts(db, lanes)},
-    ${updateWebhooks(db, leaseMs)}
+    ${updateWebhooks(db, leaseMs)},
+    ${announced(db, flushNotices(db))}
     select
       (select coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state,
         'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
         as held,
       (select coalesce(json_agg(w.id), '[]') from ${webhooks} w
         join lane l on l.id = w.id and l.token = w.lease_token
-        where w.id not in (select h.id from held h))::text as busy`
+        where w.id not in (select h.id from held h))::text as busy,
+      ${wakeOfAnnounced(db)} as woken`
+}
+
+/**
+ * Whose lease holds, and whose row is still as this statement's snapshot shows it. A flush whose answer was
+ * lost may have gone through in between; then the snapshot is older than what that one wrote, and what
+ * became dead would be told twice. Such a one counts as busy.
+ */
+function heldRows(db: Db): SQL {
+  return sql`held as materialized (
+      select w.id, w.stream_id, w.state, w.failing_since from ${db.tables.webhooks} w
+      join seen s on s.id = w.id and s.token = w.lease_token and s.version = w.xmin
+      order by w.id for update of w skip locked
+    )`
 }
 
 /**
@@ -210,7 +227,7 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
         updated_at = case when w.state = 'active' and ${disabled()} then clock_timestamp() else w.updated_at end
       from lane l join held h on h.id = l.id
       where w.id = l.id
-      returning w.id, w.state, w.due_at
+      returning w.id, w.state, w.state_reason, w.due_at
     )`
 }
 

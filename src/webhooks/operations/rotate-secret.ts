@@ -1,9 +1,10 @@
-import { sql } from 'drizzle-orm'
+import { sql, type SQL } from 'drizzle-orm'
 import { isoText } from '../../db/iso-text.ts'
 import type { Db } from '../../db/port.ts'
 import { qualified, runQuery } from '../../db/run.ts'
 import { invalidInput } from '../../errors/millrace-error.ts'
 import { noWebhook } from '../get-webhook.ts'
+import { announced, operationalTypes, wakeOfAnnounced } from '../operational-events.ts'
 import type { Sealer } from '../seal.ts'
 import { signingSecret } from '../signing-secret.ts'
 import { sealSecret } from '../stored-secret.ts'
@@ -69,7 +70,7 @@ async function replaceSecret(db: Db, id: string, sealed: string, overlapMs: numb
   const [row] = await runQuery<{ until: string }>(
     db,
     sql`with target as (
-        select w.id, clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond' as until
+        select w.id, w.stream_id, clock_timestamp() + ${overlapMs}::bigint * interval '1 millisecond' as until
         from ${webhooks} w where w.id = ${id}::text for update
       ), expiring as (
         update ${webhookSecrets} k set expires_at = t.until from target t
@@ -79,11 +80,17 @@ async function replaceSecret(db: Db, id: string, sealed: string, overlapMs: numb
       ), made as (
         insert into ${webhookSecrets} (id, webhook_id, sealed)
         select ${crypto.randomUUID()}::text, t.id, ${sealed}::text from target t
-      )
+      ), ${announced(db, rotationNotice(db))}
       select ${isoText(sql`t.until`)} as until,
-        ${qualified(db, 'wake_webhook')}(t.id)
+        ${qualified(db, 'wake_webhook')}(t.id), ${wakeOfAnnounced(db)}
       from target t`,
   )
   if (row === undefined) throw noWebhook()
   return row.until
+}
+
+function rotationNotice(db: Db): SQL {
+  return sql`select t.id, ${operationalTypes.secretRotated}::text as type, 0 as place,
+      json_build_object('webhookId', t.id, 'stream', s.name, 'overlapUntil', ${isoText(sql`t.until`)}) as data
+    from target t join ${db.tables.streams} s on s.id = t.stream_id`
 }

@@ -9,6 +9,7 @@ import { readSuite } from './read.ts'
 import { scheduleSuite } from './schedules.ts'
 import { streamSuite } from './streams.ts'
 import { createApi, type HttpTarget } from './target.ts'
+import { webhookActionSuite } from './webhook-actions.ts'
 import { webhookSuite } from './webhooks.ts'
 
 /**
@@ -38,6 +39,7 @@ export function httpSuite(
     streamSuite(api)
     consumerSuite(api)
     webhookSuite(api)
+    webhookActionSuite(api)
     if (!capabilities.work) {
       process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
       return
