@@ -23,6 +23,9 @@ import {
 import { startGateway } from '../support/gateway.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
 
+// every bus listens for the signals that end the process, and a file of tests makes many
+process.setMaxListeners(200)
+
 /** A migrated database. */
 export interface OpenedDb {
   db: Db
