@@ -20,7 +20,7 @@ const mayImport = {
   webhooks: [...ground, 'streams'],
   wakes: ['errors', 'db', 'ports'],
   http: inner,
-  bus: inner,
+  'node-ts-bus': [...ground, 'queues', 'wakes'],
   client: ['errors', 'json'],
   embedded: ['errors', 'ports'],
   gateway: ['errors', 'ports'],

@@ -31,6 +31,11 @@ export const errorCodes = {
   },
   FORBIDDEN: { status: 403, retryable: false, title: 'The API key does not cover this action.' },
   NOT_FOUND: { status: 404, retryable: false, title: 'There is nothing at this address.' },
+  ENDPOINT_NOT_FOUND: {
+    status: 404,
+    retryable: false,
+    title: 'The queue that a bus service sends to or reads is not there, or not bound to what it handles.',
+  },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false, title: 'The address exists, the method does not.' },
   CONFLICT: { status: 409, retryable: false, title: 'The state of the resource does not allow this.' },
   IDEMPOTENCY_CONFLICT: {
