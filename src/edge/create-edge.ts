@@ -5,7 +5,6 @@ import type { Ports } from '../ports.ts'
 import type { Environment } from '../settings.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
 import { makeParts, missing, onceFor, type Parts } from './parts.ts'
-import { checkEdge } from './ready.ts'
 import { runDrain } from './run-drain.ts'
 import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
 
@@ -101,7 +100,6 @@ function makeApp(
     targetPolicy: { allowInsecure: allowInsecureTargets },
     sealer,
     afterPublish,
-    ready: () => checkEdge(db, settings.environment),
   })
 }
 

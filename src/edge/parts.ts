@@ -23,7 +23,12 @@ export async function makeParts(env: Environment): Promise<Parts> {
     encryptionKey === null
       ? null
       : await createSealer({ current: encryptionKey, previous: previousEncryptionKeys })
-  const db = createNeonHttpDb({ url: settings.databaseUrl, schema: settings.schema, gateway: gatewayOf(env) })
+  const db = createNeonHttpDb({
+    url: settings.databaseUrl,
+    schema: settings.schema,
+    environment: settings.environment,
+    gateway: gatewayOf(env),
+  })
   return { settings, db, sealer }
 }
 

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { isOurs } from '../db/fence.ts'
 import type { Executor } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 
@@ -12,7 +13,7 @@ export async function purgeLocks(db: Executor): Promise<number> {
   const rows = await runQuery<{ name: string }>(
     db,
     sql`delete from ${locks} l where l.name in (
-        select o.name from ${locks} o where o.until < clock_timestamp() - interval '1 day'
+        select o.name from ${locks} o where o.until < clock_timestamp() - interval '1 day' and ${isOurs(db)}
         order by o.until limit 1000 for update skip locked)
       returning l.name`,
   )

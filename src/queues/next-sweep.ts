@@ -1,12 +1,13 @@
 import { sql } from 'drizzle-orm'
 import { toNumberOrNull } from '../db/decode.ts'
+import { isOurs } from '../db/fence.ts'
 import type { Db } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 
 /**
  * In how many milliseconds a sweep will have something to do, by the database's clock: a delay or a lease
  * is over, a finished message or a dedupe key past its time. 0: there is something now; null: there will be
- * nothing, as things stand. One entry of an index for each queue and kind.
+ * nothing, as things stand, or the database belongs to another environment. One entry of an index for each queue and kind.
  */
 export async function nextSweepInMs(db: Db): Promise<number | null> {
   const { queues, messages, dedupeKeys } = db.tables
@@ -22,7 +23,8 @@ export async function nextSweepInMs(db: Db): Promise<number | null> {
           cross join lateral (
             select min(m.due_at) as at from ${messages} m where m.queue_id = q.id and m.state = 'done'
           ) d)
-      ) - clock_timestamp()) * 1000)::bigint::text as in_ms`,
+      ) - clock_timestamp()) * 1000)::bigint::text as in_ms
+      where ${isOurs(db)}`,
   )
   const inMs = toNumberOrNull(row?.in_ms ?? null)
   // here, since the database's greatest() would make 0 of null

@@ -37,8 +37,11 @@ export interface TickOptions {
 
 /** What {@link tickSchedules} returns. */
 export interface Tick {
-  /** `idle`: nothing was due; `led`: this process fired what was; `standby`: another one was at it. */
-  role: 'idle' | 'led' | 'standby'
+  /**
+   * `idle`: nothing was due; `led`: this process fired what was; `standby`: another one was at it;
+   * `foreign`: the database belongs to another environment, and nothing fires (W7).
+   */
+  role: 'idle' | 'led' | 'standby' | 'foreign'
   /** Messages sent. */
   fired: number
   /** Schedules whose firing failed; they are tried again, after 1 s, 2 s, 4 s … to 60 s. */
@@ -60,7 +63,8 @@ export async function tickSchedules(
   ports: Pick<Ports, 'clock' | 'log'>,
   options: TickOptions = {},
 ): Promise<Tick> {
-  const { now, at } = await readDue(db)
+  const { now, at, ours } = await readDue(db)
+  if (!ours) return { role: 'foreign', fired: 0, failed: 0, nextDueInMs: null }
   if (at === null || at > now) {
     const nextDueInMs = at === null ? null : at.getTime() - now.getTime()
     return { role: 'idle', fired: 0, failed: 0, nextDueInMs }

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { toNumber, toNumberOrNull } from '../db/decode.ts'
+import { isOurs } from '../db/fence.ts'
 import type { Db } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
 import type { Clock } from '../ports.ts'
@@ -25,7 +26,8 @@ const stepRows = 1_000
 
 /**
  * Removes what the streams' retention no longer keeps, and expired idempotency keys, in small steps that
- * never block a publisher; several workers may run it at once.
+ * never block a publisher; several workers may run it at once. In a database of another environment
+ * nothing goes (W7).
  *
  * Age does not count from an event's own time: that lies before its commit, by as long as the transaction
  * took. Each run notes the horizon of the moment, and only what lay below a horizon of `ageMs` ago, when
@@ -78,7 +80,7 @@ function boundsStatement(db: Db) {
     with kept as materialized (
       select s.*, h.o_horizon as horizon from ${streams} s
       cross join lateral ${qualified(db, 'horizon')}(s.id) h
-      where s.retain_age_ms is not null or s.retain_count is not null
+      where (s.retain_age_ms is not null or s.retain_count is not null) and ${isOurs(db)}
     ), mature as materialized (
       select s.id, max(m.horizon) as horizon, max(m.at) as at from kept s
       join ${horizonMarks} m on m.stream_id = s.id and m.at <= clock_timestamp() - ${age}
@@ -125,7 +127,7 @@ async function forgetPublishKeys(db: Db): Promise<number> {
   const [row] = await runQuery<{ forgotten: string }>(
     db,
     sql`with old as (
-        select o.stream_id, o.key from ${publishKeys} o where o.expires_at < now()
+        select o.stream_id, o.key from ${publishKeys} o where o.expires_at < now() and ${isOurs(db)}
         order by o.expires_at limit ${stepRows}::integer for update skip locked
       ), gone as (
         delete from ${publishKeys} k using old where k.stream_id = old.stream_id and k.key = old.key returning 1

@@ -13,6 +13,8 @@ export interface OpenDbOptions {
   directUrl?: string
   /** `MILLRACE_SCHEMA`. Default `millrace`. */
   schema?: string
+  /** `MILLRACE_ENVIRONMENT`. Default none. */
+  environment?: string | null
   /**
    * Default `auto`: node-postgres for every URL, Neon's too, since TCP is the fastest way from Node.
    * `neon-ws` is for networks that let nothing but HTTPS out.
