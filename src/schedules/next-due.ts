@@ -24,6 +24,13 @@ export async function readDue(db: Executor): Promise<{ now: Date; at: Date | nul
   return { now: toDate(row?.now), at: toDateOrNull(row?.at), ours: row?.ours === true }
 }
 
+/** Whether a tick would fire something, as a condition. */
+export function schedulesAreDue(on: Executor): SQL<boolean> {
+  return sql`exists (
+    select 1 from ${on.tables.schedules} s
+    where not s.paused and s.next_at is not null and greatest(s.next_at, s.retry_at) <= clock_timestamp())`
+}
+
 /** Reads the first entry of the index `schedules_due`. */
 export function nextDueStatement(db: Executor): SQL {
   return sql`select clock_timestamp() as now, ${isOurs(db)} as ours, (

@@ -31,6 +31,8 @@ export interface TickOptions {
    * default 10,000.
    */
   leaderTtlMs?: number
+  /** At most so many schedules, for platforms that count requests: each is one. Default: all that are due. */
+  limit?: number
   /** Ends the tick after the schedules at hand. */
   signal?: AbortSignal
 }
@@ -79,7 +81,8 @@ export async function tickSchedules(
   const leadership = { db, log: ports.log, lock: attempt.lock, asOf: now, counts }
   const keeper = keepLock(db, ports, attempt.lock, { ttlMs, askedAt })
   try {
-    await fireAll(leadership, options.signal ? AbortSignal.any([options.signal, keeper.lost]) : keeper.lost)
+    const signal = options.signal ? AbortSignal.any([options.signal, keeper.lost]) : keeper.lost
+    await fireAll(leadership, options.limit ?? Infinity, signal)
   } finally {
     keeper.stop()
     await giveBack(leadership)
@@ -96,9 +99,10 @@ interface Leadership {
   counts: { fired: number; failed: number }
 }
 
-async function fireAll(led: Leadership, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const page = await readPage(led)
+async function fireAll(led: Leadership, limit: number, signal: AbortSignal): Promise<void> {
+  for (let left = limit; left > 0 && !signal.aborted; left -= pageSize) {
+    const size = Math.min(pageSize, left)
+    const page = await readPage(led, size)
     const firing = page.values()
     const lane = async (): Promise<void> => {
       for (const due of firing) {
@@ -107,7 +111,7 @@ async function fireAll(led: Leadership, signal: AbortSignal): Promise<void> {
       }
     }
     throwFirst(await Promise.allSettled(Array.from({ length: concurrency }, lane)))
-    if (page.length < pageSize) return
+    if (page.length < size) return
   }
 }
 
@@ -126,7 +130,7 @@ interface DueSchedule {
   next_at: unknown
 }
 
-function readPage(led: Leadership): Promise<DueSchedule[]> {
+function readPage(led: Leadership, size: number): Promise<DueSchedule[]> {
   return runQuery<DueSchedule>(
     led.db,
     sql`select s.name, s.target_kind as kind, s.cron, s.time_zone, s.every_ms::text, s.catch_up,
@@ -135,7 +139,7 @@ function readPage(led: Leadership): Promise<DueSchedule[]> {
       where not s.paused and s.next_at is not null
         and greatest(s.next_at, s.retry_at) <= ${led.asOf.toISOString()}::timestamptz
       order by greatest(s.next_at, s.retry_at)
-      limit ${pageSize}`,
+      limit ${size}`,
   )
 }
 

@@ -53,6 +53,16 @@ function beyondTheCap(db: Db, cap: number): SQL {
     limit ${stepRows}::integer`
 }
 
+/** Whether {@link removeOldAttempts} would remove something, as a condition. */
+export function attemptsAreOld(db: Db): SQL<boolean> {
+  const { attempts, webhooks } = db.tables
+  return sql`(exists (select 1 from ${attempts} a where a.at < now() - ${maxAgeDays}::integer * interval '1 day')
+    or ((select max(a.id) - min(a.id) from ${attempts} a) >= ${maxPerWebhook}::bigint and exists (
+      select 1 from ${webhooks} w cross join lateral (
+        select 1 from ${attempts} k where k.webhook_id = w.id
+        order by k.id desc offset ${maxPerWebhook}::integer limit 1) beyond)))`
+}
+
 async function remove(db: Db, old: SQL): Promise<number> {
   const [row] = await runQuery<{ removed: string }>(
     db,

@@ -4,7 +4,8 @@ import { MillraceError } from '../../errors/millrace-error.ts'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
 import type { Db } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
-import { throughGateway, useGatewayForHttp, type GatewayAddress } from './neon-gateway.ts'
+import { throughGateway, type GatewayAddress } from './gateway-address.ts'
+import { useGatewayForHttp } from './neon-gateway.ts'
 import { storeClosed } from './store-closed.ts'
 
 /** How to reach a Neon database by HTTP. */

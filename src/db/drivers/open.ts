@@ -1,6 +1,6 @@
 import { MillraceError } from '../../errors/millrace-error.ts'
 import type { Db } from '../port.ts'
-import type { GatewayAddress } from './neon-gateway.ts'
+import type { GatewayAddress } from './gateway-address.ts'
 
 /** The drivers that a URL can be opened with. */
 export type DriverName = 'node-postgres' | 'neon-ws' | 'neon-http'

@@ -16,11 +16,7 @@ import { webhookSuite } from './webhooks.ts'
  * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
-export function httpSuite(
-  name: string,
-  makeTarget: () => Promise<HttpTarget>,
-  capabilities: { work: boolean },
-): void {
+export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
@@ -38,10 +34,6 @@ export function httpSuite(
     streamSuite(api)
     consumerSuite(api)
     webhookSuite(api)
-    if (!capabilities.work) {
-      process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
-      return
-    }
     queueSuite(api)
     lockSuite(api)
     scheduleSuite(api)
