@@ -82,11 +82,18 @@ END
 $$;
 --> statement-breakpoint
 -- Claims up to p_limit messages under a new lease token. Where it finds fewer, a last row without an
--- id says in how many milliseconds to look again (null: nothing is due by itself).
+-- id says in how many milliseconds to look again (null: nothing is due by itself). A database of another
+-- environment than p_environment hands out nothing (MR004); the row is read together with the queue's.
 --
 -- The planner is steered: a plan is kept for the session, and one made while the table was empty
 -- would sort the whole table when it is not.
-CREATE FUNCTION "millrace"."claim_messages"(p_queue text, p_limit integer, p_types text[], p_lease_ms integer)
+CREATE FUNCTION "millrace"."claim_messages"(
+  p_queue text,
+  p_limit integer,
+  p_types text[],
+  p_lease_ms integer,
+  p_environment text DEFAULT NULL
+)
 RETURNS TABLE (
   o_id bigint,
   o_lease uuid,
@@ -107,6 +114,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
   v_queue_id integer;
+  v_ours boolean;
   v_now timestamptz := clock_timestamp();
   v_token uuid := gen_random_uuid();
   v_left integer := p_limit;
@@ -118,8 +126,13 @@ DECLARE
   v_parked boolean;
   v_more boolean := false;
 BEGIN
-  SELECT q.id INTO v_queue_id FROM "millrace"."queues" q WHERE q.name = p_queue;
-  IF NOT FOUND THEN
+  SELECT q.id, i.environment IS NOT DISTINCT FROM p_environment INTO v_queue_id, v_ours
+    FROM "millrace"."installation" i LEFT JOIN "millrace"."queues" q ON q.name = p_queue
+    WHERE i.singleton = 1;
+  IF v_ours IS NOT TRUE THEN
+    RAISE EXCEPTION 'the database belongs to another environment' USING ERRCODE = 'MR004';
+  END IF;
+  IF v_queue_id IS NULL THEN
     RETURN;
   END IF;
   -- If the server dies and forgets this claim, the message is waiting again and the lease is void:

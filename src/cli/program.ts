@@ -1,4 +1,5 @@
 import { Command } from 'commander'
+import { addAdopt } from './adopt.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import type { Cli } from './io.ts'
 import { addListen } from './listen/listen.ts'
@@ -16,7 +17,7 @@ Settings:
   MILLRACE_KEY       its API key (default: the key that a server started in this
                      folder has left in .millrace/root-key)
   MILLRACE_DATA_DIR  that data folder, if it is another
-  DATABASE_URL       the database, for migrate, reseal and doctor (default: the embedded one)
+  DATABASE_URL       the database, for migrate, adopt, reseal and doctor (default: the embedded one)
   NO_COLOR           no colours
 
 Try it (with \`npm start\` running in this folder):
@@ -39,6 +40,7 @@ export function createProgram(cli: Cli): Command {
   addWebhooks(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
+  addAdopt(program, cli)
   addReseal(program, cli)
   addDoctor(program, cli)
   program.addHelpCommand(

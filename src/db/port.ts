@@ -21,6 +21,11 @@ export interface Executor {
   readonly tables: Tables
   /** The Postgres schema that holds Millrace. */
   readonly schema: string
+  /**
+   * The environment that this process was started for; null: none. In a database of another one, no work
+   * is handed out: see fence.ts.
+   */
+  readonly environment: string | null
 }
 
 /** What the rooms need of a database. One per process; made by one of the files in db/drivers. */
@@ -66,5 +71,7 @@ export interface TxOption {
 
 /** The executor for a call: the caller's transaction if there is one, else the database. */
 export function executorFor(db: Executor, options: TxOption | undefined): Executor {
-  return options?.tx === undefined ? db : { drizzle: options.tx, tables: db.tables, schema: db.schema }
+  if (options?.tx === undefined) return db
+  const { tables, schema, environment } = db
+  return { drizzle: options.tx, tables, schema, environment }
 }

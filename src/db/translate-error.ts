@@ -1,11 +1,16 @@
 import type { ErrorCode } from '../errors/codes.ts'
 import { isMillraceError, MillraceError, type JsonSafe } from '../errors/millrace-error.ts'
 
+/** The one text for a database of another environment (W7). */
+export const foreignDatabase =
+  'the database belongs to another environment: nothing is delivered, fired or claimed (see `millrace adopt`)'
+
 /** SQLSTATEs (whole, or their two-character class) and what they mean to a caller. */
 const byState: Record<string, { code: ErrorCode; message: string }> = {
   MR001: { code: 'ISOLATION_LEVEL', message: 'streams are read at READ COMMITTED only' },
   MR002: { code: 'IDEMPOTENCY_CONFLICT', message: 'the idempotency key was used with other content' },
   MR003: { code: 'DATABASE_UNAVAILABLE', message: 'this is a standby: streams are read on the primary' },
+  MR004: { code: 'WRONG_ENVIRONMENT', message: foreignDatabase },
   '2D000': {
     code: 'CONFLICT',
     message: 'publish commits by itself and cannot run inside a transaction: pass the transaction as { tx }',

@@ -1,6 +1,8 @@
 import type { Hono } from 'hono'
+import { createNeonFetchDb } from '../db/drivers/neon-fetch.ts'
 import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
+import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Environment } from '../settings.ts'
 import { warnOfUnknownSettings } from '../unknown-settings.ts'
@@ -9,8 +11,8 @@ import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
 import { createSigner } from '../webhooks/sign.ts'
 import { edgeSender } from './edge-sender.ts'
-import { makeParts, missing, onceFor, type Parts } from './parts.ts'
-import { checkEdge } from './ready.ts'
+import { makeParts, missing, onceFor, type OpenEdgeDb, type Parts } from './parts.ts'
+import { runCron, type CronReport } from './run-cron.ts'
 import { runDrain } from './run-drain.ts'
 import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
 
@@ -26,8 +28,11 @@ export interface Edge {
    * as MILLRACE_QUEUE, or drains the stream where there is none.
    */
   fetch(request: Request, env: Environment, invocation: Invocation): Promise<Response>
-  /** One bounded drain of everything that is due: for a cron trigger. */
-  drainAll(env: Environment, budgetMs: number): Promise<DrainReport>
+  /**
+   * One bounded run of everything that is due, for a cron trigger: expired leases, schedules, webhooks and
+   * their retries, retention. With nothing due it makes one statement.
+   */
+  drainAll(env: Environment, budgetMs: number): Promise<CronReport>
   /** One bounded drain of the streams that messages of the queue name; what is left is put back into it. */
   drainWakes(env: Environment, bodies: readonly unknown[], budgetMs: number): Promise<DrainReport>
 }
@@ -43,8 +48,15 @@ interface Site {
   app: Hono
 }
 
-export function createEdge(ports: Ports): Edge {
-  const partsOf = onceFor(makeParts)
+/** Options of {@link createEdge}. */
+export interface EdgeOptions {
+  /** Default: Neon's HTTP protocol by `fetch`. `createNeonHttpDb` of `millrace/neon-http` is Neon's own driver. */
+  openDb?: OpenEdgeDb
+}
+
+/** Millrace for a platform without processes, over a database that is reached by HTTP. */
+export function createEdge(ports: Ports, { openDb = createNeonFetchDb }: EdgeOptions = {}): Edge {
+  const partsOf = onceFor((env) => makeParts(env, openDb))
   const invocations = new WeakMap<Request, Invocation>()
 
   async function makeSite(env: Environment): Promise<Site> {
@@ -78,7 +90,7 @@ export function createEdge(ports: Ports): Edge {
     async drainAll(env, budgetMs) {
       const parts = await partsOf(env)
       const budget = { ms: budgetMs, requests: parts.settings.subrequests }
-      return runDrain(parts, ports, { kind: 'all' }, budget)
+      return runCron(parts, ports, budget)
     },
     async drainWakes(env, bodies, budgetMs) {
       const streamIds = streamsOf(bodies)
@@ -109,7 +121,7 @@ function makeApp(
     afterPublish,
     // for test events, over a sender that keeps no connection
     delivery: createDelivery({ sender: edgeSender(settings, ports), createSigner, sealer, ports }),
-    ready: () => checkEdge(db, settings.environment),
+    workRoutes,
   })
 }
 

@@ -79,7 +79,11 @@ export const errorCodes = {
     retryable: false,
     title: 'A migration that was applied differs from the file of this version.',
   },
-  WRONG_ENVIRONMENT: { status: 503, retryable: false, title: 'The database belongs to another environment.' },
+  WRONG_ENVIRONMENT: {
+    status: 409,
+    retryable: false,
+    title: 'The database belongs to another environment: nothing is claimed, fired or delivered there.',
+  },
   PERMISSION_DENIED: { status: 500, retryable: false, title: 'The database role lacks a grant.' },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true, title: 'The database cannot be reached.' },
   DATABASE_BUSY: {

@@ -20,6 +20,8 @@ export interface NodePostgresOptions {
   directUrl?: string
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
   /** The most connections in the pool. Default 10, minimum 1. */
   maxConnections?: number
   /** What `pg_stat_activity` shows, unless the URL says otherwise. Default `millrace`. */
@@ -42,7 +44,13 @@ const keepAliveMs = 10_000
  * @throws INVALID_SETTING when a URL or the schema's name is malformed
  */
 export function createNodePostgresDb(options: NodePostgresOptions): Db {
-  const { url, schema = defaultSchema, maxConnections = 10, applicationName = 'millrace' } = options
+  const {
+    url,
+    schema = defaultSchema,
+    environment = null,
+    maxConnections = 10,
+    applicationName = 'millrace',
+  } = options
   assertDatabaseUrl(url, 'DATABASE_URL')
   const directUrl = options.directUrl ?? directNeonUrl(url)
   assertDatabaseUrl(directUrl, 'DATABASE_URL_UNPOOLED')
@@ -61,8 +69,9 @@ export function createNodePostgresDb(options: NodePostgresOptions): Db {
     drizzle: drizzle(pool),
     tables,
     schema,
+    environment,
     transaction: (work) =>
-      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema })),
+      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment })),
     async connectDirect({ signal } = {}): Promise<DirectConnection> {
       if (guarded.closed) throw storeClosed()
       const client = new pg.Client({ ...shared, connectionString: directUrl })

@@ -17,6 +17,8 @@ export interface PgliteOptions {
   pglite?: PGlite
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
 }
 
 /**
@@ -26,7 +28,7 @@ export interface PgliteOptions {
  * @throws INVALID_SETTING when the schema's name is malformed
  */
 export function createPgliteDb(options: PgliteOptions = {}): Db {
-  const { schema = defaultSchema } = options
+  const { schema = defaultSchema, environment = null } = options
   const tables = defineTables(schema)
   const pglite = options.pglite ?? new PGlite(options.dataDir)
   const state: PgliteState = { closing: undefined, sessions: new Set() }
@@ -38,7 +40,8 @@ export function createPgliteDb(options: PgliteOptions = {}): Db {
     drizzle: db,
     tables,
     schema,
-    transaction: (work) => transaction(db, (tx) => work({ drizzle: tx, tables, schema })),
+    environment,
+    transaction: (work) => transaction(db, (tx) => work({ drizzle: tx, tables, schema, environment })),
     async connectDirect({ signal } = {}) {
       if (state.closing !== undefined) throw storeClosed()
       const session = await openPgliteSession(pglite, signal)

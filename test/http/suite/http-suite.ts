@@ -17,11 +17,7 @@ import { webhookSuite } from './webhooks.ts'
  * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
-export function httpSuite(
-  name: string,
-  makeTarget: () => Promise<HttpTarget>,
-  capabilities: { work: boolean },
-): void {
+export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
@@ -40,10 +36,6 @@ export function httpSuite(
     consumerSuite(api)
     webhookSuite(api)
     webhookActionSuite(api)
-    if (!capabilities.work) {
-      process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
-      return
-    }
     queueSuite(api)
     lockSuite(api)
     scheduleSuite(api)
