@@ -1,4 +1,5 @@
 import type { Hono } from 'hono'
+import { ringFirst } from '../doorbell/ring-first.ts'
 import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
@@ -6,6 +7,7 @@ import type { Environment } from '../settings.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
 import { makeParts, missing, onceFor, type Parts } from './parts.ts'
 import { checkEdge } from './ready.ts'
+import { ringAfterChange } from './ring-after-change.ts'
 import { runDrain } from './run-drain.ts'
 import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
 
@@ -17,8 +19,9 @@ export interface Invocation {
 /** Millrace for a platform without processes: requests, and bounded drains. */
 export interface Edge {
   /**
-   * Answers a request. After a publish, beyond the answer, it puts a wake into the queue that is bound
-   * as MILLRACE_QUEUE, or drains the stream where there is none.
+   * Answers a request. After a publish, beyond the answer, it rings the doorbell at MILLRACE_DOORBELL_URL;
+   * without one, or when nobody answers there, it puts a wake into the queue that is bound as MILLRACE_QUEUE,
+   * or drains the stream where there is none.
    */
   fetch(request: Request, env: Environment, invocation: Invocation): Promise<Response>
   /** One bounded drain of everything that is due: for a cron trigger. */
@@ -29,8 +32,8 @@ export interface Edge {
 
 /** `waitUntil` keeps a Cloudflare worker for 30 s after the answer. */
 const afterPublishBudgetMs = 25_000
-/** What the request itself may have asked of the database before its drain begins: the key, the publish. */
-const requestsBeforeDrain = 2
+/** What the request may have used up before its drain begins: the key, the publish, a doorbell rung in vain. */
+const requestsBeforeDrain = 3
 
 /** The app of an environment, and the parts it is made of. */
 interface Site {
@@ -45,13 +48,14 @@ export function createEdge(ports: Ports): Edge {
   async function makeSite(env: Environment): Promise<Site> {
     const parts = await partsOf(env)
     const queue = wakeQueueOf(env)
-    const work = ({ streamId }: PublishInfo): Promise<unknown> =>
+    const work = ringFirst(parts.settings.doorbell, ports, ({ streamId }: PublishInfo): Promise<unknown> =>
       queue === undefined
         ? drainAfterPublish(parts, ports, streamId)
         : queue.send({ streamIds: [streamId] } satisfies Wake).catch((error: unknown) => {
             ports.log.warn({ err: error }, 'the queue takes no wake: draining right here')
             return drainAfterPublish(parts, ports, streamId)
-          })
+          }),
+    )
     const afterPublish = (info: PublishInfo): void =>
       invocations.get(info.request)?.waitUntil(
         work(info).catch((error: unknown) => {
@@ -65,9 +69,12 @@ export function createEdge(ports: Ports): Edge {
 
   return {
     async fetch(request, env, invocation) {
-      const { app } = await siteOf(env)
+      const { app, parts } = await siteOf(env)
       invocations.set(request, invocation)
-      return app.fetch(request)
+      const answer = await app.fetch(request)
+      const { doorbell } = parts.settings
+      if (doorbell.url !== null) invocation.waitUntil(ringAfterChange(request, answer, { doorbell, ports }))
+      return answer
     },
     async drainAll(env, budgetMs) {
       const parts = await partsOf(env)
