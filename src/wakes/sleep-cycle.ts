@@ -10,8 +10,12 @@ export interface SleepOptions {
   maxMs: number
 }
 
-/** For so long after it was woken, or lost its connection at work, a database that does not answer is asked again at once. */
+/** For so long after somebody rang, or the connection was lost at work, a database that does not answer is asked again at once. */
 const insistMs = 60_000
+/** As long for what was only due: nobody waits for it who would notice a minute. */
+const insistWhenDueMs = 10_000
+/** After a turn in vain, and twice as long after each further one. */
+const firstNapMs = 60_000
 
 /** Turns of being awake and asleep. */
 export interface SleepCycle {
@@ -38,12 +42,13 @@ export interface SleepCycleSetup extends SleepOptions {
 export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
   const { clock, agenda } = setup
   let awake = new AbortController()
-  let asleep = new AbortController()
+  /** Aborts when a nap is over before its time; undefined before the first. */
+  let asleep: AbortController | undefined
   let insistUntil = 0
   let standing = false
   let failures = 0
 
-  const insist = (): void => void (insistUntil = clock.now() + insistMs)
+  const insist = (ms = insistMs): void => void (insistUntil = clock.now() + ms)
 
   function endTurn(turn: AbortController): void {
     if (turn.signal.aborted) return
@@ -54,7 +59,7 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
 
   /** A database that refuses is asked less and less often, but what is due there is not given up. */
   function napMs(): number {
-    if (failures > 0) return Math.min(setup.maxMs, insistMs * 2 ** (failures - 1))
+    if (failures > 0) return Math.min(setup.maxMs, firstNapMs * 2 ** (failures - 1))
     return Math.min(agenda.nextDueAt - clock.now(), agenda.hasLoops ? setup.maxMs : Infinity)
   }
 
@@ -64,7 +69,7 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
       const signal = AbortSignal.any([end, turn.signal])
       awake = turn
       standing = false
-      insist()
+      insist(asleep === undefined || asleep.signal.aborted ? insistMs : insistWhenDueMs)
       // a turn is long enough to look at everything
       agenda.active()
       void awaitIdle(setup, signal).then(() => {
@@ -88,10 +93,11 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
         endTurn(awake)
       }
     },
-    nap: (end) => sleepLong(clock, clock.now() + napMs(), AbortSignal.any([end, asleep.signal])),
+    nap: (end) =>
+      sleepLong(clock, clock.now() + napMs(), AbortSignal.any(asleep ? [end, asleep.signal] : [end])),
     stir() {
       insist()
-      asleep.abort()
+      asleep?.abort()
     },
   }
 }
