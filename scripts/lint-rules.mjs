@@ -19,16 +19,17 @@ const mayImport = {
   schedules: [...ground, 'streams', 'queues', 'locks'],
   webhooks: [...ground, 'streams'],
   wakes: ['errors', 'db', 'ports'],
+  doorbell: ['errors', 'ports'],
   http: inner,
   'node-ts-bus': [...ground, 'queues', 'wakes'],
   client: ['errors', 'json'],
   embedded: ['errors', 'ports'],
   gateway: ['errors', 'ports'],
   // wiring for platforms without processes: everything but what only Node has
-  edge: [...inner, 'http', 'wakes'],
+  edge: [...inner, 'http', 'wakes', 'doorbell'],
   // wiring for Node, used by workers/ and the command line
-  node: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'edge'],
-  cli: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'node'],
+  node: [...inner, 'http', 'wakes', 'doorbell', 'embedded', 'gateway', 'client', 'edge'],
+  cli: [...inner, 'http', 'wakes', 'doorbell', 'embedded', 'gateway', 'client', 'node'],
 }
 /** Rooms that wire: they may import a driver. */
 const wiring = new Set(['db', 'edge', 'node', 'cli'])

@@ -193,7 +193,7 @@ export interface WebhookPage {
 /** Whether the server can work. */
 export interface Health {
   ready: boolean
-  database: 'ok' | ErrorCode
+  database: 'ok' | 'asleep' | ErrorCode
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string

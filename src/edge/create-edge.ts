@@ -1,5 +1,6 @@
 import type { Hono } from 'hono'
 import { createNeonFetchDb } from '../db/drivers/neon-fetch.ts'
+import { ringFirst } from '../doorbell/ring-first.ts'
 import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
 import { workRoutes } from '../http/work-routes.ts'
@@ -12,6 +13,7 @@ import type { DrainReport } from '../webhooks/engine/drain.ts'
 import { createSigner } from '../webhooks/sign.ts'
 import { edgeSender } from './edge-sender.ts'
 import { makeParts, missing, onceFor, type OpenEdgeDb, type Parts } from './parts.ts'
+import { ringAfterChange } from './ring-after-change.ts'
 import { runCron, type CronReport } from './run-cron.ts'
 import { runDrain } from './run-drain.ts'
 import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
@@ -24,8 +26,9 @@ export interface Invocation {
 /** Millrace for a platform without processes: requests, and bounded drains. */
 export interface Edge {
   /**
-   * Answers a request. After a publish, beyond the answer, it puts a wake into the queue that is bound
-   * as MILLRACE_QUEUE, or drains the stream where there is none.
+   * Answers a request. After a publish, beyond the answer, it rings the doorbell at MILLRACE_DOORBELL_URL;
+   * without one, or when nobody answers there, it puts a wake into the queue that is bound as MILLRACE_QUEUE,
+   * or drains the stream where there is none.
    */
   fetch(request: Request, env: Environment, invocation: Invocation): Promise<Response>
   /**
@@ -39,8 +42,8 @@ export interface Edge {
 
 /** `waitUntil` keeps a Cloudflare worker for 30 s after the answer. */
 const afterPublishBudgetMs = 25_000
-/** What the request itself may have asked of the database before its drain begins: the key, the publish. */
-const requestsBeforeDrain = 2
+/** What the request may have used up before its drain begins: the key, the publish, a doorbell rung in vain. */
+const requestsBeforeDrain = 3
 
 /** The app of an environment, and the parts it is made of. */
 interface Site {
@@ -63,13 +66,14 @@ export function createEdge(ports: Ports, { openDb = createNeonFetchDb }: EdgeOpt
     warnOfUnknownSettings(env, ports.log)
     const parts = await partsOf(env)
     const queue = wakeQueueOf(env)
-    const work = ({ streamId }: PublishInfo): Promise<unknown> =>
+    const work = ringFirst(parts.settings.doorbell, ports, ({ streamId }: PublishInfo): Promise<unknown> =>
       queue === undefined
         ? drainAfterPublish(parts, ports, streamId)
         : queue.send({ streamIds: [streamId] } satisfies Wake).catch((error: unknown) => {
             ports.log.warn({ err: error }, 'the queue takes no wake: draining right here')
             return drainAfterPublish(parts, ports, streamId)
-          })
+          }),
+    )
     const afterPublish = (info: PublishInfo): void =>
       invocations.get(info.request)?.waitUntil(
         work(info).catch((error: unknown) => {
@@ -83,9 +87,12 @@ export function createEdge(ports: Ports, { openDb = createNeonFetchDb }: EdgeOpt
 
   return {
     async fetch(request, env, invocation) {
-      const { app } = await siteOf(env)
+      const { app, parts } = await siteOf(env)
       invocations.set(request, invocation)
-      return app.fetch(request)
+      const answer = await app.fetch(request)
+      const { doorbell } = parts.settings
+      if (doorbell.url !== null) invocation.waitUntil(ringAfterChange(request, answer, { doorbell, ports }))
+      return answer
     },
     async drainAll(env, budgetMs) {
       const parts = await partsOf(env)

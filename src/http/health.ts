@@ -16,9 +16,9 @@ const readyTimeoutMs = 5000
 /** What `GET /readyz` answers with: 200 when ready, else 503. */
 export interface ReadyReport {
   ready: boolean
-  /** `ok`, or the code of what is in the way. */
-  database: 'ok' | ErrorCode
-  /** `ok`, `pending` when tables are missing, `unknown` while the database does not answer. */
+  /** `ok`, or the code of what is in the way; `asleep`: the process lets it sleep, and has not asked. */
+  database: 'ok' | 'asleep' | ErrorCode
+  /** `ok`, `pending` when tables are missing, `unknown` while the database was not asked or does not answer. */
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string
@@ -27,7 +27,7 @@ export interface ReadyReport {
 }
 
 /** `GET /healthz` (the process answers) and `GET /readyz` (so does what it needs). Open to everyone. */
-export function healthRoutes(app: Hono, options: AppOptions): void {
+export function healthRoutes(app: Hono, options: Pick<AppOptions, 'db' | 'ports' | 'ready'>): void {
   const ready = options.ready ?? (() => checkDatabase(options.db))
   resource(app, '/healthz', { GET: (c) => c.json({ status: 'ok' }) })
   resource(app, '/readyz', {

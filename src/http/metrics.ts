@@ -5,7 +5,7 @@ import type { AppOptions } from './context.ts'
 import { resource } from './resource.ts'
 
 /** `GET /metrics`, with the key: how busy a company is can be read from it. */
-export function metricsRoutes(app: Hono, options: AppOptions): void {
+export function metricsRoutes(app: Hono, options: Pick<AppOptions, 'rootKey' | 'metrics'>): void {
   app.use('/metrics', requireKey(options.rootKey))
   resource(app, '/metrics', {
     async GET(c) {

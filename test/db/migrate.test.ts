@@ -121,9 +121,9 @@ describe.each(places)('migrating $name', ({ create }) => {
     await runQuery(db, sql`insert into ${qualified(db, 'streams')} (name) values ('kept')`)
     const later = await migrate(db, { files: [...files, added] })
     expect(later).toEqual({ applied: ['9000_added'], already: names })
-    expect(await runQuery(db, sql`select name, added from ${qualified(db, 'streams')} where name = 'kept'`)).toEqual([
-      { name: 'kept', added: null },
-    ])
+    expect(
+      await runQuery(db, sql`select name, added from ${qualified(db, 'streams')} where name = 'kept'`),
+    ).toEqual([{ name: 'kept', added: null }])
   })
 
   it('leaves nothing of a file that fails, keeps those before it, and names it', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { startHousekeeping } from '../../src/node/housekeeping.ts'
+import { createAgenda } from '../../src/wakes/agenda.ts'
 import { saveOffset, seekOffset } from '../../src/streams/consumer-offsets.ts'
 import { configureStream } from '../../src/streams/configure-stream.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
@@ -173,9 +174,11 @@ describe('housekeeping', () => {
     const wakes = new Set<(subject: 'all' | `s${number}`) => void>()
     const housekeeping = startHousekeeping({
       db: spy.db,
-      ports: { clock, log: silentLog },
+      ports: { clock, log: silentLog, random: Math.random },
       forwarder: {
         mode: 'listening',
+        onMode: () => () => {},
+        agenda: createAgenda(clock),
         onWake: (fn) => {
           wakes.add(fn)
           return () => void wakes.delete(fn)
