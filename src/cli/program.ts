@@ -1,5 +1,6 @@
 import { Command } from 'commander'
 import { addDoctor } from './doctor/doctor.ts'
+import { addGrants } from './grants.ts'
 import type { Cli } from './io.ts'
 import { addListen } from './listen/listen.ts'
 import { addMigrate } from './migrate.ts'
@@ -38,6 +39,7 @@ export function createProgram(cli: Cli): Command {
   addWebhooks(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
+  addGrants(program, cli)
   addDoctor(program, cli)
   program.addHelpCommand(
     new Command('help').argument('[command]').description('print the help of a command').helpGroup('More:'),

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
-import { runQuery } from '../db/run.ts'
+import { qualified, runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertReadableName } from '../schema/names.ts'
 
@@ -38,19 +38,9 @@ export async function trimStep(
   on: Executor,
   { stream, through, rows }: { stream: string; through: number; rows: number },
 ): Promise<number> {
-  const { streams, events } = on.tables
   const [row] = await runQuery<{ deleted: string }>(
     on,
-    sql`with old as (
-        select e.stream_id, e."offset" from ${events} e
-        where e.stream_id = (select s.id from ${streams} s where s.name = ${stream}::text)
-          and e."offset" <= ${through}::bigint
-        order by e."offset" limit ${rows}::integer
-        for update skip locked
-      ), gone as (
-        delete from ${events} e using old where e.stream_id = old.stream_id and e."offset" = old."offset" returning 1
-      )
-      select count(*)::text as deleted from gone`,
+    sql`select ${qualified(on, 'trim_events')}(${stream}::text, ${through}::bigint, ${rows}::integer)::text as deleted`,
   )
   return toNumber(row?.deleted ?? 0)
 }
