@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
@@ -25,6 +26,7 @@ export async function trimStream(
   if (!Number.isSafeInteger(through)) throw invalidInput('through', 'must be a whole number')
   if (through <= 0) return 0
   const on = executorFor(db, options)
+  assertNoBatch(on, 'a trim')
   let deleted = 0
   for (;;) {
     const step = await trimStep(on, { stream, through, rows: stepRows })

@@ -5,6 +5,7 @@ import { defaultSchema, defineTables } from '../../schema/tables.ts'
 import type { Db } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { throughGateway, useGatewayForHttp, type GatewayAddress } from './neon-gateway.ts'
+import { sendBatch } from './neon-http-batch.ts'
 import { storeClosed } from './store-closed.ts'
 
 /** How to reach a Neon database by HTTP. */
@@ -39,9 +40,10 @@ export function createNeonHttpDb(options: NeonHttpOptions): Db {
     async transaction() {
       throw new MillraceError(
         'TRANSACTION_UNSUPPORTED',
-        'neon-http has no interactive transactions: use neon-ws or node-postgres',
+        'neon-http has no interactive transactions: use batch, or neon-ws or node-postgres',
       )
     },
+    batch: (work) => sendBatch(client as never, (recorder) => drizzle(recorder as never), work),
     async connectDirect() {
       throw new MillraceError(
         'LISTEN_UNSUPPORTED',
