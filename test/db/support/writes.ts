@@ -1,3 +1,4 @@
+import { eq } from 'drizzle-orm'
 import type { DrizzlePg } from '../../../src/db/port.ts'
 import type { Millrace } from '../../../src/millrace.ts'
 import type { ClaimedMessage } from '../../../src/queues/message.ts'
@@ -30,13 +31,11 @@ function settle(
     },
     run: (store, tx) => run(store, held.get(name)!, tx),
     look: async (store) => {
-      const [row] = (
-        (await store.db.drizzle.select().from(store.db.tables.messages)) as {
-          id: number
-          dueAt: Date | null
-          state: string
-        }[]
-      ).filter(({ id }) => id === held.get(name)!.id)
+      const { messages } = store.db.tables
+      const [row] = await store.db.drizzle
+        .select()
+        .from(messages)
+        .where(eq(messages.id, held.get(name)!.id))
       return [await store.queue(name).stats(), row?.state, row?.dueAt?.getTime()]
     },
   }
