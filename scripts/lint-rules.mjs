@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 /** Below every room that works on the database. */
 const ground = ['errors', 'json', 'schema', 'db', 'ports']
 /** What the outer rooms serve. */
-const inner = [...ground, 'streams', 'queues', 'locks', 'schedules', 'webhooks']
+const inner = [...ground, 'keys', 'streams', 'queues', 'locks', 'schedules', 'webhooks']
 
 /** Every room, and the rooms below it that it may import. What is not named is forbidden. */
 const mayImport = {
@@ -16,6 +16,7 @@ const mayImport = {
   streams: ground,
   queues: ground,
   locks: ['errors', 'schema', 'db', 'ports'],
+  keys: ['errors', 'schema', 'db'],
   schedules: [...ground, 'streams', 'queues', 'locks'],
   webhooks: [...ground, 'streams'],
   wakes: ['errors', 'db', 'ports'],

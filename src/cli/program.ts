@@ -3,6 +3,7 @@ import { addAdopt } from './adopt.ts'
 import { addDev } from './dev.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addForward } from './forward.ts'
+import { addGrants } from './grants.ts'
 import type { Cli } from './io.ts'
 import { addListen } from './listen/listen.ts'
 import { addMigrate } from './migrate.ts'
@@ -50,6 +51,7 @@ export function createProgram(cli: Cli): Command {
   addRing(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
+  addGrants(program, cli)
   addAdopt(program, cli)
   addReseal(program, cli)
   addDoctor(program, cli)

@@ -1,4 +1,5 @@
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import type { BatchResults, BatchWork } from './batch.ts'
 import type { Tables } from '../schema/tables.ts'
 
 /** Any Drizzle Postgres database or transaction, whichever driver is below it. */
@@ -39,6 +40,15 @@ export interface Db extends Executor {
    * @throws TRANSACTION_UNSUPPORTED without `interactiveTx`
    */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /**
+   * Commits writes together, all or none, in one round trip where the driver has no interactive transactions
+   * (neon-http), else in a transaction. No write can depend on the answer of another, and the order in which
+   * they run is not promised, but for queries of `tx` itself. What a write learns from its answer alone (there is
+   * no such stream) rejects too; over neon-http the batch has committed by then, in a transaction it rolls back.
+   *
+   * @throws TRANSACTION_UNSUPPORTED for writes of several statements: trim, and put, resume and runNow of schedules
+   */
+  batch<Items extends readonly unknown[]>(work: BatchWork<Items>): Promise<BatchResults<Items>>
   /**
    * Opens a dedicated session outside any pool, for LISTEN and for migrations. On Neon it goes to the
    * direct (unpooled) host.

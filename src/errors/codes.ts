@@ -53,7 +53,7 @@ export const errorCodes = {
   ISOLATION_LEVEL: {
     status: 400,
     retryable: false,
-    title: 'Streams are read and written at READ COMMITTED only.',
+    title: 'At READ COMMITTED only: reading a stream, settling a message that has a key.',
   },
   TRANSACTION_UNSUPPORTED: {
     status: 400,

@@ -1,7 +1,8 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import type { Db } from '../db/port.ts'
 import { createDoorbell } from '../doorbell/answer-ring.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
+import { createGate } from '../http/auth.ts'
 import { healthRoutes } from '../http/health.ts'
 import { metricsRoutes } from '../http/metrics.ts'
 import { asMillraceError, logFailure, problemResponse } from '../http/problem.ts'
@@ -22,8 +23,8 @@ export interface ForwarderAppSetup {
 }
 
 /**
- * What a forwarder answers over HTTP: `/healthz` and `/readyz` to everyone, `/metrics` to the root key where it
- * was given one, and `/doorbell` to who signs with the secret, where there is one.
+ * What a forwarder answers over HTTP: `/healthz` and `/readyz` to everyone, `/metrics` where it was
+ * given the root key, to that and to API keys that may read, and `/doorbell` to who signs with the secret, where there is one.
  */
 export function createForwarderApp(setup: ForwarderAppSetup): { app: Hono; close(): void } {
   const { db, settings, ports, forwarder, metrics } = setup
@@ -35,8 +36,11 @@ export function createForwarderApp(setup: ForwarderAppSetup): { app: Hono; close
   })
   app.notFound(() => problemResponse(new MillraceError('NOT_FOUND', 'there is nothing at this address')))
   healthRoutes(app, { db, ports, ready: () => readiness(db, forwarder) })
-  if (settings.rootKey !== null)
-    metricsRoutes(app, { rootKey: settings.rootKey, metrics: () => metrics.text() })
+  if (settings.rootKey !== null) {
+    const gate = createGate({ db, rootKey: settings.rootKey, ports })
+    app.use('/metrics', gate.middleware as MiddlewareHandler)
+    metricsRoutes(app, { metrics: () => metrics.text() })
+  }
   const close = addDoorbell(app, setup)
   return { app, close }
 }

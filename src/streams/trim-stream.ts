@@ -1,7 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
-import { runQuery } from '../db/run.ts'
+import { qualified, runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertReadableName } from '../schema/names.ts'
 
@@ -25,6 +26,7 @@ export async function trimStream(
   if (!Number.isSafeInteger(through)) throw invalidInput('through', 'must be a whole number')
   if (through <= 0) return 0
   const on = executorFor(db, options)
+  assertNoBatch(on, 'a trim')
   let deleted = 0
   for (;;) {
     const step = await trimStep(on, { stream, through, rows: stepRows })
@@ -43,19 +45,11 @@ export async function trimStep(
   step: { stream: string; through: number; rows: number; bound?: SQL },
 ): Promise<number> {
   const { stream, through, rows, bound = sql`null` } = step
-  const { streams, events } = on.tables
+  const { streams } = on.tables
   const [row] = await runQuery<{ deleted: string }>(
     on,
-    sql`with old as (
-        select e.stream_id, e."offset" from ${events} e
-        where e.stream_id = (select s.id from ${streams} s where s.name = ${stream}::text)
-          and e."offset" <= (select least(${through}::bigint, ${bound}) from ${streams} s where s.name = ${stream}::text)
-        order by e."offset" limit ${rows}::integer
-        for update skip locked
-      ), gone as (
-        delete from ${events} e using old where e.stream_id = old.stream_id and e."offset" = old."offset" returning 1
-      )
-      select count(*)::text as deleted from gone`,
+    sql`select ${qualified(on, 'trim_events')}(s.name, least(${through}::bigint, ${bound}), ${rows}::integer)::text
+      as deleted from ${streams} s where s.name = ${stream}::text`,
   )
   return toNumber(row?.deleted ?? 0)
 }

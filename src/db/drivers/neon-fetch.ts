@@ -1,16 +1,17 @@
 import { drizzle } from 'drizzle-orm/pg-proxy'
 import { MillraceError } from '../../errors/millrace-error.ts'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
-import type { Db } from '../port.ts'
+import type { Db, DrizzlePg } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { throughGateway, type GatewayAddress } from './gateway-address.ts'
 import type { NeonHttpOptions } from './neon-http.ts'
+import { sendBatch } from './neon-http-batch.ts'
 import { storeClosed } from './store-closed.ts'
 
 /**
  * A Neon database by HTTP, as {@link createNeonHttpDb} has it, with `fetch` alone: Neon's driver brings its
  * client for WebSockets along, which is a third of what a worker would upload and is never used by HTTP.
- * Both send the same requests, and a test holds them together. What only the driver has: `batch` of Drizzle.
+ * Both send the same requests, and a test holds them together.
  *
  * @throws INVALID_SETTING when the URL or the schema's name is malformed
  */
@@ -19,18 +20,29 @@ export function createNeonFetchDb(options: NeonHttpOptions): Db {
   assertDatabaseUrl(url, 'DATABASE_URL')
   const connection = connectionOf(throughGateway(url, gateway), gateway)
   const state = { closed: false }
+  const send = (body: object): Promise<unknown> => {
+    if (state.closed) throw storeClosed()
+    return ask(connection, body)
+  }
+  const query = async (text: string, values: unknown[]): Promise<Answer> =>
+    (await send(statementOf(text, values))) as Answer
   return {
     driver: 'neon-fetch',
     capabilities: { interactiveTx: false, listen: false, sessionLocks: false },
-    drizzle: drizzle(async (text, parameters, method) => {
-      if (state.closed) throw storeClosed()
-      const { fields, rows } = await ask(connection, text, parameters)
-      return { rows: decode(fields, rows, method === 'execute') }
-    }),
+    drizzle: drizzleOver(query),
     tables: defineTables(schema),
     schema,
     environment,
     transaction: () => refuse('TRANSACTION_UNSUPPORTED', 'has no interactive transactions'),
+    batch: (work) =>
+      sendBatch(
+        {
+          query: statementOf,
+          transaction: async (queries) => ((await send({ queries })) as { results: Answer[] }).results,
+        },
+        (recorder) => drizzleOver(async (text, values) => (await recorder.query(text, values, {})) as Answer),
+        work,
+      ),
     connectDirect: () => refuse('LISTEN_UNSUPPORTED', 'has no sessions, which LISTEN and migrations need'),
     async close() {
       state.closed = true
@@ -74,10 +86,20 @@ interface Answer {
   rows: (string | null)[][]
 }
 
-async function ask({ endpoint, headers }: Connection, query: string, params: unknown[]): Promise<Answer> {
-  const body = JSON.stringify({ query, params: params.map(asText) })
-  const response = await fetch(endpoint, { method: 'POST', headers, body })
-  if (response.ok) return (await response.json()) as Answer
+function drizzleOver(query: (text: string, values: unknown[]) => Promise<Answer>): DrizzlePg {
+  return drizzle(async (text, values, method) => {
+    const { fields, rows } = await query(text, values)
+    return { rows: decode(fields, rows, method === 'execute') }
+  })
+}
+
+function statementOf(query: string, values: unknown[]): { query: string; params: (string | null)[] } {
+  return { query, params: values.map(asText) }
+}
+
+async function ask({ endpoint, headers }: Connection, body: object): Promise<unknown> {
+  const response = await fetch(endpoint, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (response.ok) return response.json()
   if (response.status === 400) {
     const { message, ...fields } = (await response.json()) as { message: string }
     throw Object.assign(new Error(message), fields)

@@ -6,6 +6,7 @@ import type { Db } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { throughGateway, type GatewayAddress } from './gateway-address.ts'
 import { useGatewayForHttp } from './neon-gateway.ts'
+import { sendBatch } from './neon-http-batch.ts'
 import { storeClosed } from './store-closed.ts'
 
 /** How to reach a Neon database by HTTP. */
@@ -43,9 +44,10 @@ export function createNeonHttpDb(options: NeonHttpOptions): Db {
     async transaction() {
       throw new MillraceError(
         'TRANSACTION_UNSUPPORTED',
-        'neon-http has no interactive transactions: use neon-ws or node-postgres',
+        'neon-http has no interactive transactions: use batch, or neon-ws or node-postgres',
       )
     },
+    batch: (work) => sendBatch(client as never, (recorder) => drizzle(recorder as never), work),
     async connectDirect() {
       throw new MillraceError(
         'LISTEN_UNSUPPORTED',

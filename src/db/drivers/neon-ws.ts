@@ -1,6 +1,7 @@
 import { Client, Pool, type PoolClient } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-serverless'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DirectConnection } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { throughGateway, type GatewayAddress } from './gateway-address.ts'
@@ -64,6 +65,8 @@ export function createNeonWsDb(options: NeonWsOptions): Db {
   const pool = new Pool({ ...config, max: maxConnections })
   ;(pool as unknown as { Client: typeof Client }).Client = ConfiguredClient
   const guarded = guardPool<PoolClient>(pool as never, (client) => cut(client as unknown as Client))
+  const transaction: Db['transaction'] = (work) =>
+    transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'neon-ws',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
@@ -71,8 +74,8 @@ export function createNeonWsDb(options: NeonWsOptions): Db {
     tables,
     schema,
     environment,
-    transaction: (work) =>
-      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment })),
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}): Promise<DirectConnection> {
       if (guarded.closed) throw storeClosed()
       const connectionString = throughGateway(directUrl, options.gateway)

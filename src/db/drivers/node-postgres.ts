@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DirectConnection } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { directNeonUrl } from './neon-url.ts'
@@ -63,6 +64,8 @@ export function createNodePostgresDb(options: NodePostgresOptions): Db {
   }
   const pool = new pg.Pool({ ...shared, connectionString: url, max: maxConnections })
   const guarded = guardPool<pg.PoolClient>(pool as never, cut)
+  const transaction: Db['transaction'] = (work) =>
+    transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'node-postgres',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
@@ -70,8 +73,8 @@ export function createNodePostgresDb(options: NodePostgresOptions): Db {
     tables,
     schema,
     environment,
-    transaction: (work) =>
-      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment })),
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}): Promise<DirectConnection> {
       if (guarded.closed) throw storeClosed()
       const client = new pg.Client({ ...shared, connectionString: directUrl })

@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { drizzle } from 'drizzle-orm/pglite'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DrizzlePg } from '../port.ts'
 import { translateError } from '../translate-error.ts'
 import { openPgliteSession } from './pglite-session.ts'
@@ -34,6 +35,8 @@ export function createPgliteDb(options: PgliteOptions = {}): Db {
   const state: PgliteState = { closing: undefined, sessions: new Set() }
   const client = guard(pglite, state)
   const db = drizzle(client)
+  const transaction: Db['transaction'] = (work) =>
+    transactionOnPglite(db, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'pglite',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
@@ -41,7 +44,8 @@ export function createPgliteDb(options: PgliteOptions = {}): Db {
     tables,
     schema,
     environment,
-    transaction: (work) => transaction(db, (tx) => work({ drizzle: tx, tables, schema, environment })),
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}) {
       if (state.closing !== undefined) throw storeClosed()
       const session = await openPgliteSession(pglite, signal)
@@ -65,7 +69,7 @@ async function close(pglite: PGlite, state: PgliteState, owned: boolean): Promis
 }
 
 /** What `work` rejects with comes out as it is; failures of BEGIN and COMMIT are translated. */
-async function transaction<T>(
+async function transactionOnPglite<T>(
   db: ReturnType<typeof drizzle>,
   work: (tx: DrizzlePg) => Promise<T>,
 ): Promise<T> {

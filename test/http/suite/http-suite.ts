@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { accessSuite } from './access.ts'
 import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
+import { keySuite } from './keys.ts'
 import { lockSuite } from './locks.ts'
 import { publishSuite } from './publish.ts'
 import { queueSuite } from './queues.ts'
@@ -29,6 +30,7 @@ export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): 
       return target
     })
     accessSuite(api)
+    keySuite(api)
     publishSuite(api)
     fidelitySuite(api)
     readSuite(api)
