@@ -38,7 +38,9 @@ export function judge(goal: Goal, results: readonly PartResult[]): Verdict | und
 
 /** The best figure of each round: the highest where the goal is to be above, else the lowest. */
 function best(found: CaseResult, goal: Goal): number[] | null {
-  const all = (goal.against ?? []).map((name) => figures(found, name, goal.metric)).filter(({ length }) => length > 0)
+  const all = (goal.against ?? [])
+    .map((name) => figures(found, name, goal.metric))
+    .filter(({ length }) => length > 0)
   if (all.length === 0) return null
   const choose = 'atLeast' in goal.bound ? Math.max : Math.min
   return all[0]!.map((_, round) => choose(...all.map((values) => values[round]!)))

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { migrate } from '../../src/db/migrate/migrate.ts'
@@ -9,6 +10,9 @@ import type { Db } from '../../src/db/port.ts'
 import { startEmbeddedPostgres } from '../../src/embedded/embedded-postgres.ts'
 import { silentLog } from '../../src/system-ports.ts'
 import { startReceiver, type Receiver } from './receiver-process.ts'
+
+/** SQLSTATE. */
+const objectInUse = '55006'
 
 /** A fresh Postgres (the one that the tests bring, fsync on) and a receiver in a process of its own. */
 export interface Lab {
@@ -84,8 +88,26 @@ async function openBase(
     async close() {
       await db.close()
       await pool.end()
-      await admin.query(`drop database ${admin.escapeIdentifier(name)} with (force)`)
+      await dropBase(admin, name)
     },
+  }
+}
+
+/**
+ * Not by force: sessions that are just ending would take that for an error. What still has one after a while stays
+ * until the server goes.
+ */
+async function dropBase(admin: pg.Client, name: string): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    const gone = await admin.query(`drop database ${admin.escapeIdentifier(name)}`).then(
+      () => true,
+      (error: { code?: string }) => {
+        if (error.code !== objectInUse) throw error
+        return false
+      },
+    )
+    if (gone) return
+    await delay(100)
   }
 }
 

@@ -25,13 +25,21 @@ export function describeMachine(postgres: string): Machine {
   }
 }
 
-const packages = ['pg-boss', 'graphile-worker', '@event-driven-io/emmett-postgresql', 'bullmq', 'pg', 'undici']
+const packages = [
+  'pg-boss',
+  'graphile-worker',
+  '@event-driven-io/emmett-postgresql',
+  'bullmq',
+  'pg',
+  'undici',
+]
 
 /** The versions of what takes part, as they are installed. */
 export async function readVersions(): Promise<Record<string, string>> {
   const versions: Record<string, string> = {}
   for (const name of packages) {
-    const version = (await versionIn('../node_modules', name)) ?? (await versionIn('../../node_modules', name))
+    const version =
+      (await versionIn('../node_modules', name)) ?? (await versionIn('../../node_modules', name))
     if (version !== undefined) versions[name] = version
   }
   return versions

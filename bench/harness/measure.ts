@@ -4,12 +4,14 @@ import type { CaseResult } from './results.ts'
 
 /**
  * Measures a case: in each round every contestant once, one after the other, each round beginning with another
- * one. What slows the machine for a while thus slows all of them.
+ * one. What slows the machine for a while thus slows all of them. One round before the first does not count: in
+ * it connections are made, plans are cached and code is compiled.
  */
 export async function measureCase(measured: Case, rounds: number): Promise<CaseResult> {
   const { contestants } = measured
   console.log(`\n  ${measured.title}`)
   const samples = new Map<Contestant, Sample[]>(contestants.map((contestant) => [contestant, []]))
+  if (!measured.once && rounds > 1) for (const contestant of contestants) await contestant.measure()
   for (let round = 0; round < (measured.once ? 1 : rounds); round++) {
     const line: string[] = []
     for (const contestant of rotated(contestants, round)) {

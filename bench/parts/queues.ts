@@ -8,7 +8,7 @@ import { createTally, type QueuePeer } from '../harness/queue-peer.ts'
 const workers = 10
 
 /** As {@link QueuePeer}, so that one loop measures all. */
-function millracePeer(millrace: Millrace): QueuePeer {
+export function millracePeer(millrace: Millrace): QueuePeer {
   const queue = millrace.queue<object>('bench')
   return {
     name: 'Millrace',
@@ -44,7 +44,7 @@ function millracePeer(millrace: Millrace): QueuePeer {
 }
 
 /** Sends so many, a thousand a call. */
-async function sendAll(peer: QueuePeer, count: number): Promise<void> {
+export async function sendAll(peer: QueuePeer, count: number): Promise<void> {
   for (let sent = 0; sent < count; sent += 1000) {
     await peer.sendMany(Array.from({ length: Math.min(1000, count - sent) }, () => payload))
   }
