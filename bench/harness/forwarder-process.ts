@@ -1,7 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
-import { build } from 'esbuild'
 
 /** The forwarder as a VM runs it, in a process of its own. */
 export interface ForwarderProcess {
@@ -10,28 +9,17 @@ export interface ForwarderProcess {
   stop(): Promise<void>
 }
 
-const folder = new URL('../.build/', import.meta.url)
-const file = fileURLToPath(new URL('forwarder.mjs', folder))
+const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Makes one plain JavaScript file of workers/forwarder.ts: what compiles TypeScript must not count. */
-async function bundleForwarder(): Promise<void> {
-  await mkdir(folder, { recursive: true })
-  await build({
-    entryPoints: [fileURLToPath(new URL('../../workers/forwarder.ts', import.meta.url))],
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    packages: 'external',
-    outfile: file,
-    logLevel: 'error',
-    banner: { js: '' },
-  })
+/** Builds dist/, from which forwarders are started: what compiles TypeScript as it loads must not count. */
+export function buildForwarder(): void {
+  execFileSync(process.execPath, ['scripts/build.mjs'], { cwd: root, stdio: 'inherit' })
 }
 
 /** Starts a forwarder on a database, and waits until it delivers. */
 export async function startForwarderProcess(url: string): Promise<ForwarderProcess> {
-  await bundleForwarder()
-  const child = spawn(process.execPath, [file], {
+  const child = spawn(process.execPath, ['dist/workers/forwarder.js'], {
+    cwd: root,
     env: { ...process.env, DATABASE_URL: url, MILLRACE_ALLOW_INSECURE_TARGETS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -42,7 +30,6 @@ export async function startForwarderProcess(url: string): Promise<ForwarderProce
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill('SIGTERM')
       await ended
-      await rm(folder, { recursive: true, force: true })
     },
   }
 }
@@ -55,6 +42,7 @@ function lineWith(child: ChildProcess, text: string): Promise<void> {
   })
 }
 
+/** As Linux tells it. */
 async function readMemory(pid: number): Promise<{ now: number; most: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const mb = (name: string): number => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024
