@@ -4,16 +4,30 @@ import { publishEvents } from '../../src/streams/publish-events.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
 import { createWebhook } from '../../src/webhooks/create-webhook.ts'
 import type { Base } from './lab.ts'
-import { payloadText, together } from './load.ts'
+import { payloadText } from './load.ts'
 
 const rules = { sealer: null, policy: { allowInsecure: true } }
 
-/** Registers so many webhooks on a stream, all with the same receiver. */
-export async function addWebhooks({ db }: Base, stream: string, url: string, count: number): Promise<void> {
-  let left = count
-  await together(Math.min(10, count), async () => {
-    while (left-- > 0) await createWebhook(db, { stream, url, from: 'start' }, rules)
-  })
+/** Registers so many webhooks on a stream, all with the same receiver: one, and copies of it made by the database. */
+export async function addWebhooks(
+  { db, pool }: Base,
+  stream: string,
+  url: string,
+  count: number,
+): Promise<void> {
+  const { id } = await createWebhook(db, { stream, url, from: 'start' }, rules)
+  await pool.query(
+    `with copied as (
+       insert into millrace.webhooks (id, stream_id, url, types, ordering, format, signature, state, max_attempts,
+           schedule_ms, jitter_percent, timeout_ms, rate_limit, headers, "offset")
+         select w.id || 'n' || n, w.stream_id, w.url, w.types, w.ordering, w.format, w.signature, w.state, w.max_attempts,
+             w.schedule_ms, w.jitter_percent, w.timeout_ms, w.rate_limit, w.headers, w."offset"
+           from millrace.webhooks w, generate_series(2, $2::integer) n where w.id = $1
+         returning id)
+     insert into millrace.webhook_secrets (id, webhook_id, sealed)
+       select c.id, c.id, s.sealed from copied c, millrace.webhook_secrets s where s.webhook_id = $1`,
+    [id, count],
+  )
 }
 
 /** Removes all webhooks. */

@@ -79,7 +79,7 @@ export const queues: Part = {
     const base = await lab.openBase('queues')
     const peers = [millracePeer(createMillrace({ db: base.db })), ...(await openQueuePeers(base.url))]
     const many = quick ? 1000 : 20_000
-    const few = quick ? 200 : 4000
+    const few = quick ? 200 : 1500
     const perSecond = 'messages/s'
     const cases: Case[] = [
       {
