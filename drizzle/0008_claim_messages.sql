@@ -9,7 +9,8 @@ CREATE FUNCTION "millrace"."bury_messages"(
   OUT o_keys text[]
 )
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 BEGIN
   WITH gone AS (
     DELETE FROM "millrace"."messages" m
@@ -41,7 +42,8 @@ CREATE FUNCTION "millrace"."release_due"(
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_ids bigint[];
@@ -86,7 +88,10 @@ $$;
 -- environment than p_environment hands out nothing (MR004); the row is read together with the queue's.
 --
 -- The planner is steered: a plan is kept for the session, and one made while the table was empty
--- would sort the whole table when it is not.
+-- would sort the whole table when it is not. Only so is it kept at all: for the lengths of arrays given the
+-- planner would make another one at every call, which took longer than the rest. And where there is no way
+-- around what is off (the sort of what was claimed), Postgres up to 17 puts the cost so high that it would
+-- compile the plan at every call.
 CREATE FUNCTION "millrace"."claim_messages"(
   p_queue text,
   p_limit integer,
@@ -111,7 +116,8 @@ RETURNS TABLE (
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
   v_ours boolean;
