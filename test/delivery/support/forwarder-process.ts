@@ -41,7 +41,7 @@ export function startForwarderProcess(
     ready: () =>
       waiters.until(
         () => output.includes('delivering'),
-        30_000,
+        60_000,
         () => output,
       ),
     output: () => output,
