@@ -15,6 +15,8 @@ export type SendErrorReason =
   | 'connect'
   | 'dns'
   | 'tls'
+  /** The receiver speaks no protocol that was offered. */
+  | 'alpn'
   | 'reset'
   | 'forbidden'
   | 'aborted'
