@@ -2,6 +2,9 @@
 -- called from. The arrays run in parallel, one element an event. With an idempotency key, a repeat
 -- within 24 hours returns the offsets of the first call (o_replayed), or raises MR002 when the
 -- content hash differs.
+--
+-- It runs with its owner's rights, so that a role that publishes needs none on the events themselves, and
+-- no event can get in around it. Hence the fixed search path, and nobody may call it unless granted to.
 CREATE FUNCTION "millrace"."append"(
   p_stream text,
   p_types text[],
@@ -14,7 +17,7 @@ CREATE FUNCTION "millrace"."append"(
   OUT o_offsets bigint[],
   OUT o_replayed boolean
 )
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   v_lock_key integer;
   v_held text;
@@ -73,6 +76,30 @@ BEGIN
   END IF;
 END
 $$;
+--> statement-breakpoint
+REVOKE ALL ON FUNCTION "millrace"."append" FROM PUBLIC;
+--> statement-breakpoint
+-- Deletes a stream's events up to an offset, the lowest first and at most p_limit of them; rows that another
+-- is deleting are left to it. With its owner's rights, as append: events go by this way only.
+CREATE FUNCTION "millrace"."trim_events"(p_stream text, p_through bigint, p_limit integer) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  v_deleted bigint;
+BEGIN
+  WITH old AS (
+    SELECT e.stream_id, e."offset" FROM "millrace"."events" e
+      WHERE e.stream_id = (SELECT s.id FROM "millrace"."streams" s WHERE s.name = p_stream)
+        AND e."offset" <= p_through
+      ORDER BY e."offset" LIMIT p_limit
+      FOR UPDATE SKIP LOCKED
+  )
+  DELETE FROM "millrace"."events" e USING old WHERE e.stream_id = old.stream_id AND e."offset" = old."offset";
+  GET DIAGNOSTICS v_deleted = ROW_COUNT;
+  RETURN v_deleted;
+END
+$$;
+--> statement-breakpoint
+REVOKE ALL ON FUNCTION "millrace"."trim_events" FROM PUBLIC;
 --> statement-breakpoint
 -- Tells listeners that a stream may have something new; delivered when the transaction commits.
 CREATE FUNCTION "millrace"."wake_stream"(p_stream_id integer) RETURNS void

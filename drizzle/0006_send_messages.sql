@@ -31,6 +31,8 @@ $$;
 -- from. The arrays run in parallel with p_data, one element a message; an array that is null stands
 -- for nulls. A message whose dedupe key is taken is not sent: o_ids has the number of the one that
 -- holds the key, and o_sent leaves it out (it holds the positions, from 1, of what was sent).
+--
+-- For the lengths of the arrays given the planner would make another plan at every call, hence the setting.
 CREATE FUNCTION "millrace"."send_messages"(
   p_queue text,
   p_data text[],
@@ -51,7 +53,8 @@ CREATE FUNCTION "millrace"."send_messages"(
   OUT o_ids bigint[],
   OUT o_sent bigint[]
 )
-LANGUAGE plpgsql VOLATILE AS $$
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_sequence regclass := '"millrace"."messages_id_seq"';
@@ -85,34 +88,34 @@ BEGIN
 
   -- The second of a key and all after it go straight behind the first: both commit together, so
   -- whoever settles the first finds them.
-  WITH inserted AS (
-    INSERT INTO "millrace"."messages" (id, due_at, queue_id, state, priority, attempts, max_attempts, lease_ms,
-        backoff_base_ms, backoff_max_ms, backoff_factor, sent_at, type, key, data, headers)
-      SELECT v_ids[g.position], g.due_at, o_queue_id,
-          CASE
-            WHEN g.key IS NOT NULL AND g.place > 1 THEN 'blocked'
-            WHEN g.due_at IS NOT NULL THEN 'delayed'
-            ELSE 'ready'
-          END,
-          coalesce(g.priority, 0), 0, g.max_attempts, g.lease_ms,
-          g.backoff_base_ms, g.backoff_max_ms, g.backoff_factor, v_now, g.type, g.key, g.data::json, g.headers::json
-        FROM (
-          SELECT u.*,
-              CASE WHEN w.due_at > v_now THEN w.due_at END AS due_at,
-              row_number() OVER (PARTITION BY u.key ORDER BY u.position) AS place
-            FROM unnest(p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms, p_times, p_max_attempts,
-              p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors) WITH ORDINALITY
-              AS u (data, type, key, headers, priority, delay_ms, at, max_attempts,
-              lease_ms, backoff_base_ms, backoff_max_ms, backoff_factor, position)
-            CROSS JOIN LATERAL (
-              SELECT coalesce(u.at::timestamptz, v_now + u.delay_ms * interval '1 ms') AS due_at
-            ) w
-            WHERE o_ids[u.position] = v_ids[u.position]
-        ) g
-      RETURNING id
-  )
-  SELECT coalesce(array_agg(u.position ORDER BY u.position), '{}') INTO o_sent
-    FROM inserted i JOIN unnest(v_ids) WITH ORDINALITY AS u (id, position) ON u.id = i.id;
+  INSERT INTO "millrace"."messages" (id, due_at, queue_id, state, priority, attempts, max_attempts, lease_ms,
+      backoff_base_ms, backoff_max_ms, backoff_factor, sent_at, type, key, data, headers)
+    SELECT v_ids[g.position], g.due_at, o_queue_id,
+        CASE
+          WHEN g.key IS NOT NULL AND g.place > 1 THEN 'blocked'
+          WHEN g.due_at IS NOT NULL THEN 'delayed'
+          ELSE 'ready'
+        END,
+        coalesce(g.priority, 0), 0, g.max_attempts, g.lease_ms,
+        g.backoff_base_ms, g.backoff_max_ms, g.backoff_factor, v_now, g.type, g.key, g.data::json, g.headers::json
+      FROM (
+        SELECT u.*,
+            CASE WHEN w.due_at > v_now THEN w.due_at END AS due_at,
+            row_number() OVER (PARTITION BY u.key ORDER BY u.position) AS place
+          FROM unnest(p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms, p_times, p_max_attempts,
+            p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors) WITH ORDINALITY
+            AS u (data, type, key, headers, priority, delay_ms, at, max_attempts,
+            lease_ms, backoff_base_ms, backoff_max_ms, backoff_factor, position)
+          CROSS JOIN LATERAL (
+            SELECT coalesce(u.at::timestamptz, v_now + u.delay_ms * interval '1 ms') AS due_at
+          ) w
+          WHERE o_ids[u.position] = v_ids[u.position]
+      ) g;
+  o_sent := ARRAY(
+    SELECT u.position FROM unnest(v_ids, o_ids) WITH ORDINALITY AS u (drawn, id, position)
+      WHERE u.drawn = u.id
+      ORDER BY u.position
+  );
 END
 $$;
 --> statement-breakpoint

@@ -9,7 +9,8 @@ CREATE FUNCTION "millrace"."bury_messages"(
   OUT o_keys text[]
 )
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 BEGIN
   WITH gone AS (
     DELETE FROM "millrace"."messages" m
@@ -41,7 +42,8 @@ CREATE FUNCTION "millrace"."release_due"(
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
   v_ids bigint[];
@@ -82,11 +84,21 @@ END
 $$;
 --> statement-breakpoint
 -- Claims up to p_limit messages under a new lease token. Where it finds fewer, a last row without an
--- id says in how many milliseconds to look again (null: nothing is due by itself).
+-- id says in how many milliseconds to look again (null: nothing is due by itself). A database of another
+-- environment than p_environment hands out nothing (MR004); the row is read together with the queue's.
 --
 -- The planner is steered: a plan is kept for the session, and one made while the table was empty
--- would sort the whole table when it is not.
-CREATE FUNCTION "millrace"."claim_messages"(p_queue text, p_limit integer, p_types text[], p_lease_ms integer)
+-- would sort the whole table when it is not. Only so is it kept at all: for the lengths of arrays given the
+-- planner would make another one at every call, which took longer than the rest. And where there is no way
+-- around what is off (the sort of what was claimed), Postgres up to 17 puts the cost so high that it would
+-- compile the plan at every call.
+CREATE FUNCTION "millrace"."claim_messages"(
+  p_queue text,
+  p_limit integer,
+  p_types text[],
+  p_lease_ms integer,
+  p_environment text DEFAULT NULL
+)
 RETURNS TABLE (
   o_id bigint,
   o_lease uuid,
@@ -104,9 +116,11 @@ RETURNS TABLE (
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
-SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
+  v_ours boolean;
   v_now timestamptz := clock_timestamp();
   v_token uuid := gen_random_uuid();
   v_left integer := p_limit;
@@ -118,8 +132,13 @@ DECLARE
   v_parked boolean;
   v_more boolean := false;
 BEGIN
-  SELECT q.id INTO v_queue_id FROM "millrace"."queues" q WHERE q.name = p_queue;
-  IF NOT FOUND THEN
+  SELECT q.id, i.environment IS NOT DISTINCT FROM p_environment INTO v_queue_id, v_ours
+    FROM "millrace"."installation" i LEFT JOIN "millrace"."queues" q ON q.name = p_queue
+    WHERE i.singleton = 1;
+  IF v_ours IS NOT TRUE THEN
+    RAISE EXCEPTION 'the database belongs to another environment' USING ERRCODE = 'MR004';
+  END IF;
+  IF v_queue_id IS NULL THEN
     RETURN;
   END IF;
   -- If the server dies and forgets this claim, the message is waiting again and the lease is void:

@@ -6,7 +6,8 @@
 -- with the state the planner would take the partial index of all that is leased or delayed.
 CREATE FUNCTION "millrace"."ack_messages"(p_queue text, p_ids bigint[], p_leases uuid[]) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
   v_retain_ms bigint;
@@ -54,7 +55,8 @@ CREATE FUNCTION "millrace"."retry_messages"(
   OUT o_dead bigint[]
 )
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
   v_now timestamptz := clock_timestamp();
@@ -99,7 +101,8 @@ $$;
 -- Gives back messages that were claimed and not begun: they are ready, and the attempt does not count.
 CREATE FUNCTION "millrace"."return_messages"(p_queue text, p_ids bigint[], p_leases uuid[]) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
   v_positions bigint[];
@@ -131,7 +134,8 @@ $$;
 CREATE FUNCTION "millrace"."extend_messages"(p_queue text, p_ids bigint[], p_leases uuid[], p_lease_ms integer)
 RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   v_queue_id integer;
   v_positions bigint[];

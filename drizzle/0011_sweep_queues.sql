@@ -1,8 +1,10 @@
 -- What nobody's claim has done: leases that ran out in queues without a worker, finished messages past
 -- their retention, dedupe keys past their window. At most p_limit of each kind and queue; o_more says
--- that another call has something left. Never waits for a lock.
+-- that another call has something left. Never waits for a lock. In a database of another environment
+-- than p_environment it does nothing.
 CREATE FUNCTION "millrace"."sweep_queues"(
   p_limit integer,
+  p_environment text,
   OUT o_released bigint,
   OUT o_died bigint,
   OUT o_removed bigint,
@@ -23,6 +25,12 @@ BEGIN
   o_died := 0;
   o_removed := 0;
   o_more := false;
+  o_forgotten := 0;
+  IF NOT EXISTS (
+    SELECT FROM "millrace"."installation" i WHERE i.environment IS NOT DISTINCT FROM p_environment
+  ) THEN
+    RETURN;
+  END IF;
   FOR v_queue_id IN SELECT q.id FROM "millrace"."queues" q ORDER BY q.id LOOP
     SELECT d.o_released, d.o_died INTO v_released, v_died FROM "millrace"."release_due"(v_queue_id, p_limit) d;
     IF v_released + v_died > 0 THEN

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 /** Below every room that works on the database. */
 const ground = ['errors', 'json', 'schema', 'db', 'ports']
 /** What the outer rooms serve. */
-const inner = [...ground, 'streams', 'queues', 'locks', 'schedules', 'webhooks']
+const inner = [...ground, 'keys', 'streams', 'queues', 'locks', 'schedules', 'webhooks']
 
 /** Every room, and the rooms below it that it may import. What is not named is forbidden. */
 const mayImport = {
@@ -16,19 +16,21 @@ const mayImport = {
   streams: ground,
   queues: ground,
   locks: ['errors', 'schema', 'db', 'ports'],
+  keys: ['errors', 'schema', 'db'],
   schedules: [...ground, 'streams', 'queues', 'locks'],
   webhooks: [...ground, 'streams'],
   wakes: ['errors', 'db', 'ports'],
+  doorbell: ['errors', 'ports'],
   http: inner,
-  bus: inner,
+  'node-ts-bus': [...ground, 'queues', 'wakes'],
   client: ['errors', 'json'],
   embedded: ['errors', 'ports'],
   gateway: ['errors', 'ports'],
   // wiring for platforms without processes: everything but what only Node has
-  edge: [...inner, 'http', 'wakes'],
+  edge: [...inner, 'http', 'wakes', 'doorbell'],
   // wiring for Node, used by workers/ and the command line
-  node: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'edge'],
-  cli: [...inner, 'http', 'wakes', 'embedded', 'gateway', 'client', 'node'],
+  node: [...inner, 'http', 'wakes', 'doorbell', 'embedded', 'gateway', 'client', 'edge'],
+  cli: [...inner, 'http', 'wakes', 'doorbell', 'embedded', 'gateway', 'client', 'node'],
 }
 /** Rooms that wire: they may import a driver. */
 const wiring = new Set(['db', 'edge', 'node', 'cli'])

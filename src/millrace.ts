@@ -52,6 +52,19 @@ export interface Millrace {
   listen(channel: string, options?: ListenOptions): Listener
   /** Runs `work` in a transaction; pass its `drizzle` as `{ tx }` to every write that belongs to it. */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /**
+   * Commits writes together, all or none, on every driver: over neon-http in one request. `work` makes them with
+   * `{ tx }`, its own among them by `tx`, and returns them without awaiting any.
+   *
+   * @example
+   * const [, offset] = await store.batch((tx) => [
+   *   tx.insert(orders).values(order),
+   *   store.stream('orders').publish({ type: 'order.created', data: order }, { tx }),
+   * ])
+   * @throws TRANSACTION_UNSUPPORTED for trim, and for put, resume and runNow of schedules: they take several
+   *   statements
+   */
+  batch: Db['batch']
   /** Stops workers, ends subscriptions, listeners and the connection, and closes the database. Calls after it fail with STORE_CLOSED. */
   close(): Promise<void>
 }
@@ -92,6 +105,7 @@ export function createMillrace(options: MillraceOptions): Millrace {
     notify: (channel, payload, tx) => notify(db, channel, payload, tx),
     listen: (channel, listening) => open().listen(channel, listening),
     transaction: (work) => db.transaction(work),
+    batch: (work) => db.batch(work),
     close: () =>
       (closing ??= stopWorkers()
         .then(() => Promise.all([forwarder.close(), db.close()]))

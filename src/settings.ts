@@ -28,8 +28,33 @@ export interface Settings {
   listen: boolean
   /** How long a forwarder that died keeps its webhooks from others, in milliseconds. Default 30000. */
   leaseMs: number
+  /** How a loop looks for work where no wakes arrive: first after `minMs`, idle in doubling intervals up to `maxMs`. */
+  poll: { minMs: number; maxMs: number }
+  /** Lets a database that nobody uses sleep; null, the default: the LISTEN connection is held. */
+  sleep: SleepSettings | null
+  doorbell: DoorbellSettings
   /** Requests that one invocation at the edge may make, statements included. Default 50, minimum 20. */
   subrequests: number
+}
+
+/** When a forwarder lets its connections go. */
+export interface SleepSettings {
+  /** After so long with nothing to do, and nothing due within as long. Default 60000. */
+  afterMs: number
+  /** It looks at least this often. Default 3600000. */
+  maxMs: number
+}
+
+/** The forwarder's doorbell, for it and for those who ring it. */
+export interface DoorbellSettings {
+  /** Shared by both ends; 24 bytes at least. Null: there is no doorbell. */
+  secret: string | null
+  /** Where to ring. Null: nowhere. */
+  url: string | null
+  /** Where the forwarder answers rings, probes and scrapes. Default 8790 with a secret, else null: nowhere. */
+  port: number | null
+  /** The address it answers at. Default `127.0.0.1`: only what runs on its own machine, such as a proxy. */
+  host: string
 }
 
 /** Environment variables, or bindings: only texts count. */
@@ -59,9 +84,59 @@ export function readSettings(env: Environment): Settings {
     listen: flag(env, 'MILLRACE_LISTEN', true),
     // shorter than a second, a busy machine loses its leases; longer than ten minutes, a crash is an outage
     leaseMs: wholeNumber(env, 'MILLRACE_LEASE_MS', { otherwise: 30_000, min: 1_000, max: 600_000 }),
+    poll: pollSettings(env),
+    sleep: flag(env, 'MILLRACE_SLEEP', false) ? sleepSettings(env) : null,
+    doorbell: doorbellSettings(env),
     // what Cloudflare's free plan lets an invocation make; a run needs 20 to get anything done
     subrequests: wholeNumber(env, 'MILLRACE_SUBREQUESTS', { otherwise: 50, min: 20, max: 10_000 }),
   }
+}
+
+const hourMs = 3_600_000
+
+function pollSettings(env: Environment): Settings['poll'] {
+  const minMs = wholeNumber(env, 'MILLRACE_POLL_MIN_MS', { otherwise: 1_000, min: 50, max: hourMs })
+  const otherwise = Math.max(60_000, minMs)
+  return { minMs, maxMs: wholeNumber(env, 'MILLRACE_POLL_MAX_MS', { otherwise, min: minMs, max: hourMs }) }
+}
+
+function sleepSettings(env: Environment): SleepSettings {
+  return {
+    afterMs: wholeNumber(env, 'MILLRACE_SLEEP_AFTER_MS', { otherwise: 60_000, min: 100, max: hourMs }),
+    maxMs: wholeNumber(env, 'MILLRACE_SLEEP_MAX_MS', { otherwise: hourMs, min: 1_000, max: 168 * hourMs }),
+  }
+}
+
+function doorbellSettings(env: Environment): DoorbellSettings {
+  const secret = doorbellSecret(env)
+  const url = httpUrl(env, 'MILLRACE_DOORBELL_URL')
+  if (url !== null && secret === null) refuse('MILLRACE_DOORBELL_SECRET', 'must be set to ring a doorbell')
+  const port = { otherwise: 8790, min: 0, max: 65_535 }
+  const answers = secret !== null || text(env, 'MILLRACE_DOORBELL_PORT') !== null
+  return {
+    secret,
+    url,
+    port: answers ? wholeNumber(env, 'MILLRACE_DOORBELL_PORT', port) : null,
+    host: text(env, 'MILLRACE_DOORBELL_HOST') ?? '127.0.0.1',
+  }
+}
+
+/** 24 random bytes cannot be guessed; what is shorter in writing holds less than that. */
+function doorbellSecret(env: Environment): string | null {
+  const name = 'MILLRACE_DOORBELL_SECRET'
+  const value = text(env, name)
+  if (value !== null && !/^[\x21-\x7e]{24,256}$/.test(value))
+    refuse(name, 'must have 24 to 256 printable ASCII characters without spaces (openssl rand -hex 24)')
+  return value
+}
+
+function httpUrl(env: Environment, name: string): string | null {
+  const value = text(env, name)
+  if (value === null) return null
+  const { protocol, username, password } = URL.canParse(value) ? new URL(value) : new URL('invalid:')
+  if (protocol !== 'http:' && protocol !== 'https:') refuse(name, 'must be an http or https address')
+  if (username !== '' || password !== '') refuse(name, 'must not hold a user or password')
+  return value
 }
 
 function text(env: Environment, name: string): string | null {
@@ -121,7 +196,8 @@ function wholeNumber(
   const value = text(env, name)
   if (value === null) return otherwise
   const number = Number(value)
-  if (!Number.isInteger(number) || number < min || number > max)
+  // digits only: Number would take `0x10` and `1e3` as well
+  if (!/^\d{1,15}$/.test(value) || number < min || number > max)
     refuse(name, `must be a number from ${min} to ${max}`)
   return number
 }

@@ -1,11 +1,17 @@
 import { Command } from 'commander'
+import { addAdopt } from './adopt.ts'
+import { addDev } from './dev.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addForward } from './forward.ts'
+import { addGrants } from './grants.ts'
 import type { Cli } from './io.ts'
 import { addListen } from './listen/listen.ts'
 import { addMigrate } from './migrate.ts'
 import { packageVersion } from './package-version.ts'
 import { addPublish } from './publish/publish.ts'
 import { addReseal } from './reseal.ts'
+import { addRing } from './ring.ts'
+import { addServe } from './serve.ts'
 import { hasColors, createStyle } from './style.ts'
 import { addTail } from './tail.ts'
 import { addWebhooks } from './webhooks.ts'
@@ -16,10 +22,11 @@ Settings:
   MILLRACE_KEY       its API key (default: the key that a server started in this
                      folder has left in .millrace/root-key)
   MILLRACE_DATA_DIR  that data folder, if it is another
-  DATABASE_URL       the database, for migrate, reseal and doctor (default: the embedded one)
+  DATABASE_URL       the database, for all but the commands beside a server (dev, migrate,
+                     adopt, reseal and doctor: default is the embedded one)
   NO_COLOR           no colours
 
-Try it (with \`npm start\` running in this folder):
+Try it (with \`millrace dev\` running in this folder):
   $ millrace listen --stream orders
   $ millrace publish orders '{"total":42}' --type order.created --key order-1
   $ millrace tail orders --from start`
@@ -32,13 +39,20 @@ export function createProgram(cli: Cli): Command {
     .helpOption('-h, --help', 'print this help; after a command, its own')
     .exitOverride()
   dress(program, cli)
+  program.commandsGroup('Run it:')
+  addDev(program, cli)
+  addServe(program, cli)
+  addForward(program, cli)
   program.commandsGroup('Beside a running server:')
   addPublish(program, cli)
   addTail(program, cli)
   addListen(program, cli)
   addWebhooks(program, cli)
+  addRing(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
+  addGrants(program, cli)
+  addAdopt(program, cli)
   addReseal(program, cli)
   addDoctor(program, cli)
   program.addHelpCommand(

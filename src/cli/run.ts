@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander'
+import { isMillraceError } from '../errors/millrace-error.ts'
 import { explainError } from './explain-error.ts'
 import type { Cli, Io } from './io.ts'
 import { createProgram } from './program.ts'
@@ -7,11 +8,15 @@ import { createStyle } from './style.ts'
 /** After Ctrl-C, as shells count it: 128 and the number of SIGINT. */
 const interrupted = 130
 
+/** sysexits' EX_CONFIG: a restart changes nothing, so `RestartPreventExitStatus=78` in a systemd unit. */
+const wrongEnvironment = 78
+
 /**
  * Runs the command line.
  *
  * @param args without the program's own name
- * @returns the exit code: 0, 1 for a failure, 2 for wrong usage, 130 when it was stopped half-way
+ * @returns the exit code: 0, 1 for a failure, 2 for wrong usage, 78 when the database belongs to another
+ *   environment (W7), 130 when it was stopped half-way
  */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   const cli: Cli = { io, exitCode: 0 }
@@ -29,6 +34,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
 function report(error: unknown, { io }: Cli, command: string | undefined): number {
   if (!(error instanceof CommanderError)) {
     complain(io, explainError(error, io))
+    if (isMillraceError(error) && error.code === 'WRONG_ENVIRONMENT') return wrongEnvironment
     return io.signal.aborted ? interrupted : 1
   }
   // help and the version come as errors too; so does the help of a command that was called without its own

@@ -193,10 +193,10 @@ export interface WebhookPage {
 /** Whether the server can work. */
 export interface Health {
   ready: boolean
-  database: 'ok' | ErrorCode
+  database: 'ok' | 'asleep' | ErrorCode
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string
-  /** What keeps the process from delivering: the database belongs to another environment. Absent: nothing. */
+  /** The database belongs to another environment: nothing is delivered, fired or claimed. Absent: all is. */
   delivery?: 'foreign_environment'
 }

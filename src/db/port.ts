@@ -1,4 +1,5 @@
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
+import type { BatchResults, BatchWork } from './batch.ts'
 import type { Tables } from '../schema/tables.ts'
 
 /** Any Drizzle Postgres database or transaction, whichever driver is below it. */
@@ -21,6 +22,11 @@ export interface Executor {
   readonly tables: Tables
   /** The Postgres schema that holds Millrace. */
   readonly schema: string
+  /**
+   * The environment that this process was started for; null: none. In a database of another one, no work
+   * is handed out: see fence.ts.
+   */
+  readonly environment: string | null
 }
 
 /** What the rooms need of a database. One per process; made by one of the files in db/drivers. */
@@ -34,6 +40,15 @@ export interface Db extends Executor {
    * @throws TRANSACTION_UNSUPPORTED without `interactiveTx`
    */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>
+  /**
+   * Commits writes together, all or none, in one round trip where the driver has no interactive transactions
+   * (neon-http), else in a transaction. No write can depend on the answer of another, and the order in which
+   * they run is not promised, but for queries of `tx` itself. What a write learns from its answer alone (there is
+   * no such stream) rejects too; over neon-http the batch has committed by then, in a transaction it rolls back.
+   *
+   * @throws TRANSACTION_UNSUPPORTED for writes of several statements: trim, and put, resume and runNow of schedules
+   */
+  batch<Items extends readonly unknown[]>(work: BatchWork<Items>): Promise<BatchResults<Items>>
   /**
    * Opens a dedicated session outside any pool, for LISTEN and for migrations. On Neon it goes to the
    * direct (unpooled) host.
@@ -66,5 +81,7 @@ export interface TxOption {
 
 /** The executor for a call: the caller's transaction if there is one, else the database. */
 export function executorFor(db: Executor, options: TxOption | undefined): Executor {
-  return options?.tx === undefined ? db : { drizzle: options.tx, tables: db.tables, schema: db.schema }
+  if (options?.tx === undefined) return db
+  const { tables, schema, environment } = db
+  return { drizzle: options.tx, tables, schema, environment }
 }

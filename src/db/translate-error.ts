@@ -1,11 +1,17 @@
 import type { ErrorCode } from '../errors/codes.ts'
 import { isMillraceError, MillraceError, type JsonSafe } from '../errors/millrace-error.ts'
 
+/** The one text for a database of another environment (W7). */
+export const foreignDatabase =
+  'the database belongs to another environment: nothing is delivered, fired or claimed (see `millrace adopt`)'
+
 /** SQLSTATEs (whole, or their two-character class) and what they mean to a caller. */
-const byState: Record<string, { code: ErrorCode; message: string }> = {
-  MR001: { code: 'ISOLATION_LEVEL', message: 'streams are read at READ COMMITTED only' },
-  MR002: { code: 'IDEMPOTENCY_CONFLICT', message: 'the idempotency key was used with other content' },
-  MR003: { code: 'DATABASE_UNAVAILABLE', message: 'this is a standby: streams are read on the primary' },
+const byState: Record<string, { code: ErrorCode; message?: string }> = {
+  // raised by our own functions, whose words are meant for the caller
+  MR001: { code: 'ISOLATION_LEVEL' },
+  MR002: { code: 'IDEMPOTENCY_CONFLICT' },
+  MR003: { code: 'DATABASE_UNAVAILABLE' },
+  MR004: { code: 'WRONG_ENVIRONMENT', message: foreignDatabase },
   '2D000': {
     code: 'CONFLICT',
     message: 'publish commits by itself and cannot run inside a transaction: pass the transaction as { tx }',
@@ -14,10 +20,10 @@ const byState: Record<string, { code: ErrorCode; message: string }> = {
   '22P05': { code: 'INVALID_INPUT', message: 'a text holds a character that Postgres cannot store' },
   '22021': { code: 'INVALID_INPUT', message: 'a text is not valid UTF-8, or holds a NUL' },
   '54001': { code: 'JSON_TOO_DEEP', message: 'a value is nested too deep for Postgres' },
-  '42501': { code: 'PERMISSION_DENIED', message: 'the database role lacks a grant' },
-  '42P01': { code: 'NOT_MIGRATED', message: 'a table is missing' },
-  '42883': { code: 'NOT_MIGRATED', message: 'a function is missing' },
-  '3F000': { code: 'NOT_MIGRATED', message: 'the schema is missing' },
+  '42501': { code: 'PERMISSION_DENIED', message: 'the database role lacks a grant: see `millrace grants`' },
+  '42P01': { code: 'NOT_MIGRATED', message: 'a table is missing: run `millrace migrate`' },
+  '42883': { code: 'NOT_MIGRATED', message: 'a function is missing: run `millrace migrate`' },
+  '3F000': { code: 'NOT_MIGRATED', message: 'the schema is missing: run `millrace migrate`' },
   '40001': { code: 'DATABASE_BUSY', message: 'the transaction conflicted with another' },
   '40P01': { code: 'DATABASE_BUSY', message: 'the transaction was the victim of a deadlock' },
   '55P03': { code: 'DATABASE_BUSY', message: 'a lock was not to be had in time' },
@@ -40,12 +46,8 @@ export function translateError(error: unknown): MillraceError {
   if (fromPostgres === undefined) return connectionError(error)
   const known = byState[fromPostgres.code] ?? byState[fromPostgres.code.slice(0, 2)]
   const words = fromPostgres.message
-  // what our own functions raise is told in our own words
-  const own = known !== undefined && fromPostgres.code.startsWith('MR')
-  const message =
-    known === undefined
-      ? `the database refused a statement: ${words}`
-      : `${known.message}${own ? '' : ` (${words})`}`
+  const own = known !== undefined && known.message === undefined
+  const message = own ? words : `${known?.message ?? 'the database refused a statement'} (${words})`
   return new MillraceError(known?.code ?? 'DATABASE_ERROR', message, {
     details: own ? {} : { sqlState: fromPostgres.code, ...namesIn(fromPostgres) },
     cause: fromPostgres,

@@ -1,6 +1,9 @@
 import type { Hono } from 'hono'
+import { createNeonFetchDb } from '../db/drivers/neon-fetch.ts'
+import { ringFirst } from '../doorbell/ring-first.ts'
 import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
+import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Environment } from '../settings.ts'
 import { warnOfUnknownSettings } from '../unknown-settings.ts'
@@ -9,8 +12,9 @@ import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { DrainReport } from '../webhooks/engine/drain.ts'
 import { createSigner } from '../webhooks/sign.ts'
 import { edgeSender } from './edge-sender.ts'
-import { makeParts, missing, onceFor, type Parts } from './parts.ts'
-import { checkEdge } from './ready.ts'
+import { makeParts, missing, onceFor, type OpenEdgeDb, type Parts } from './parts.ts'
+import { ringAfterChange } from './ring-after-change.ts'
+import { runCron, type CronReport } from './run-cron.ts'
 import { runDrain } from './run-drain.ts'
 import { streamsOf, wakeQueueOf, type Wake } from './wake-queue.ts'
 
@@ -22,20 +26,24 @@ export interface Invocation {
 /** Millrace for a platform without processes: requests, and bounded drains. */
 export interface Edge {
   /**
-   * Answers a request. After a publish, beyond the answer, it puts a wake into the queue that is bound
-   * as MILLRACE_QUEUE, or drains the stream where there is none.
+   * Answers a request. After a publish, beyond the answer, it rings the doorbell at MILLRACE_DOORBELL_URL;
+   * without one, or when nobody answers there, it puts a wake into the queue that is bound as MILLRACE_QUEUE,
+   * or drains the stream where there is none.
    */
   fetch(request: Request, env: Environment, invocation: Invocation): Promise<Response>
-  /** One bounded drain of everything that is due: for a cron trigger. */
-  drainAll(env: Environment, budgetMs: number): Promise<DrainReport>
+  /**
+   * One bounded run of everything that is due, for a cron trigger: expired leases, schedules, webhooks and
+   * their retries, retention. With nothing due it makes one statement.
+   */
+  drainAll(env: Environment, budgetMs: number): Promise<CronReport>
   /** One bounded drain of the streams that messages of the queue name; what is left is put back into it. */
   drainWakes(env: Environment, bodies: readonly unknown[], budgetMs: number): Promise<DrainReport>
 }
 
 /** `waitUntil` keeps a Cloudflare worker for 30 s after the answer. */
 const afterPublishBudgetMs = 25_000
-/** What the request itself may have asked of the database before its drain begins: the key, the publish. */
-const requestsBeforeDrain = 2
+/** What the request may have used up before its drain begins: the key, the publish, a doorbell rung in vain. */
+const requestsBeforeDrain = 3
 
 /** The app of an environment, and the parts it is made of. */
 interface Site {
@@ -43,21 +51,29 @@ interface Site {
   app: Hono
 }
 
-export function createEdge(ports: Ports): Edge {
-  const partsOf = onceFor(makeParts)
+/** Options of {@link createEdge}. */
+export interface EdgeOptions {
+  /** Default: Neon's HTTP protocol by `fetch`. `createNeonHttpDb` of `millrace/neon-http` is Neon's own driver. */
+  openDb?: OpenEdgeDb
+}
+
+/** Millrace for a platform without processes, over a database that is reached by HTTP. */
+export function createEdge(ports: Ports, { openDb = createNeonFetchDb }: EdgeOptions = {}): Edge {
+  const partsOf = onceFor((env) => makeParts(env, openDb))
   const invocations = new WeakMap<Request, Invocation>()
 
   async function makeSite(env: Environment): Promise<Site> {
     warnOfUnknownSettings(env, ports.log)
     const parts = await partsOf(env)
     const queue = wakeQueueOf(env)
-    const work = ({ streamId }: PublishInfo): Promise<unknown> =>
+    const work = ringFirst(parts.settings.doorbell, ports, ({ streamId }: PublishInfo): Promise<unknown> =>
       queue === undefined
         ? drainAfterPublish(parts, ports, streamId)
         : queue.send({ streamIds: [streamId] } satisfies Wake).catch((error: unknown) => {
             ports.log.warn({ err: error }, 'the queue takes no wake: draining right here')
             return drainAfterPublish(parts, ports, streamId)
-          })
+          }),
+    )
     const afterPublish = (info: PublishInfo): void =>
       invocations.get(info.request)?.waitUntil(
         work(info).catch((error: unknown) => {
@@ -71,14 +87,17 @@ export function createEdge(ports: Ports): Edge {
 
   return {
     async fetch(request, env, invocation) {
-      const { app } = await siteOf(env)
+      const { app, parts } = await siteOf(env)
       invocations.set(request, invocation)
-      return app.fetch(request)
+      const answer = await app.fetch(request)
+      const { doorbell } = parts.settings
+      if (doorbell.url !== null) invocation.waitUntil(ringAfterChange(request, answer, { doorbell, ports }))
+      return answer
     },
     async drainAll(env, budgetMs) {
       const parts = await partsOf(env)
       const budget = { ms: budgetMs, requests: parts.settings.subrequests }
-      return runDrain(parts, ports, { kind: 'all' }, budget)
+      return runCron(parts, ports, budget)
     },
     async drainWakes(env, bodies, budgetMs) {
       const streamIds = streamsOf(bodies)
@@ -109,7 +128,7 @@ function makeApp(
     afterPublish,
     // for test events, over a sender that keeps no connection
     delivery: createDelivery({ sender: edgeSender(settings, ports), createSigner, sealer, ports }),
-    ready: () => checkEdge(db, settings.environment),
+    workRoutes,
   })
 }
 

@@ -1,5 +1,5 @@
-import type { GatewayAddress } from '../db/drivers/neon-gateway.ts'
-import { createNeonHttpDb } from '../db/drivers/neon-http.ts'
+import type { GatewayAddress } from '../db/drivers/gateway-address.ts'
+import type { NeonHttpOptions } from '../db/drivers/neon-http.ts'
 import type { Db } from '../db/port.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
 import { readSettings, type Environment, type Settings } from '../settings.ts'
@@ -12,10 +12,13 @@ export interface Parts {
   sealer: Sealer | null
 }
 
+/** Opens the database by HTTP: `createNeonFetchDb`, or `createNeonHttpDb` over Neon's own driver. */
+export type OpenEdgeDb = (options: NeonHttpOptions) => Db
+
 /**
  * @throws INVALID_SETTING, naming the variable
  */
-export async function makeParts(env: Environment): Promise<Parts> {
+export async function makeParts(env: Environment, openDb: OpenEdgeDb): Promise<Parts> {
   const settings = readSettings(env)
   if (settings.databaseUrl === null) throw missing('DATABASE_URL')
   const { encryptionKey, previousEncryptionKeys } = settings
@@ -23,7 +26,12 @@ export async function makeParts(env: Environment): Promise<Parts> {
     encryptionKey === null
       ? null
       : await createSealer({ current: encryptionKey, previous: previousEncryptionKeys })
-  const db = createNeonHttpDb({ url: settings.databaseUrl, schema: settings.schema, gateway: gatewayOf(env) })
+  const db = openDb({
+    url: settings.databaseUrl,
+    schema: settings.schema,
+    environment: settings.environment,
+    gateway: gatewayOf(env),
+  })
   return { settings, db, sealer }
 }
 

@@ -1,3 +1,4 @@
+import { foreignDatabase } from '../db/translate-error.ts'
 import type { Ports } from '../ports.ts'
 import { createDelivery } from '../webhooks/deliver-event.ts'
 import type { ClaimScope } from '../webhooks/engine/claim-webhooks.ts'
@@ -59,13 +60,15 @@ function engineSettings({ requests }: DrainBudget): Partial<EngineSettings> {
   }
 }
 
-function tell(report: DrainReport, ours: string | null, { log }: Ports): void {
+/** Says in the log why nothing is done. */
+export function tellForeign(theirs: string | null, ours: string | null, { log }: Ports): void {
+  log.error({ database: theirs, worker: ours }, foreignDatabase)
+}
+
+function tell(report: DrainReport, ours: string | null, ports: Ports): void {
   if (report.foreignEnvironment !== null) {
-    log.error(
-      { database: report.foreignEnvironment.environment, worker: ours },
-      'the database belongs to another environment: nothing is delivered (see `millrace adopt`)',
-    )
+    tellForeign(report.foreignEnvironment.environment, ours, ports)
   } else if (report.cut) {
-    log.info({ webhooks: report.webhooks }, 'the drain had to stop before everything was delivered')
+    ports.log.info({ webhooks: report.webhooks }, 'the drain had to stop before everything was delivered')
   }
 }

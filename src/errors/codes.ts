@@ -31,6 +31,11 @@ export const errorCodes = {
   },
   FORBIDDEN: { status: 403, retryable: false, title: 'The API key does not cover this action.' },
   NOT_FOUND: { status: 404, retryable: false, title: 'There is nothing at this address.' },
+  ENDPOINT_NOT_FOUND: {
+    status: 404,
+    retryable: false,
+    title: 'The queue that a bus service sends to or reads is not there, or not bound to what it handles.',
+  },
   METHOD_NOT_ALLOWED: { status: 405, retryable: false, title: 'The address exists, the method does not.' },
   CONFLICT: { status: 409, retryable: false, title: 'The state of the resource does not allow this.' },
   IDEMPOTENCY_CONFLICT: {
@@ -48,7 +53,7 @@ export const errorCodes = {
   ISOLATION_LEVEL: {
     status: 400,
     retryable: false,
-    title: 'Streams are read and written at READ COMMITTED only.',
+    title: 'At READ COMMITTED only: reading a stream, settling a message that has a key.',
   },
   TRANSACTION_UNSUPPORTED: {
     status: 400,
@@ -74,7 +79,11 @@ export const errorCodes = {
     retryable: false,
     title: 'A migration that was applied differs from the file of this version.',
   },
-  WRONG_ENVIRONMENT: { status: 503, retryable: false, title: 'The database belongs to another environment.' },
+  WRONG_ENVIRONMENT: {
+    status: 409,
+    retryable: false,
+    title: 'The database belongs to another environment: nothing is claimed, fired or delivered there.',
+  },
   PERMISSION_DENIED: { status: 500, retryable: false, title: 'The database role lacks a grant.' },
   DATABASE_UNAVAILABLE: { status: 503, retryable: true, title: 'The database cannot be reached.' },
   DATABASE_BUSY: {

@@ -1,11 +1,12 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
-import { requireKey } from './auth.ts'
+import { createGate } from './auth.ts'
 import { channelRoutes } from './channels.ts'
 import { consumerRoutes } from './consumers.ts'
 import type { AppOptions } from './context.ts'
 import { errorRoutes } from './errors.ts'
 import { healthRoutes } from './health.ts'
+import { keyRoutes } from './keys.ts'
 import { metricsRoutes } from './metrics.ts'
 import { asMillraceError, logFailure, problemResponse } from './problem.ts'
 import { eventRoutes } from './publish.ts'
@@ -16,8 +17,8 @@ import { webhookRoutes } from './webhooks.ts'
 /**
  * The HTTP API. It runs wherever `fetch(request)` does: Node, Cloudflare Workers, Vercel, Deno.
  *
- * Everything under `/v1` needs the root key as a bearer token; every error is a problem document with a
- * stable `code`.
+ * Everything under `/v1` needs the root key or an API key as a bearer token; every error is a problem document
+ * with a stable `code`.
  *
  * @throws INVALID_SETTING when the root key is empty, or the body limit is no whole number above 0
  */
@@ -34,10 +35,13 @@ export function createApp(options: AppOptions): Hono {
   })
   app.notFound(() => problemResponse(new MillraceError('NOT_FOUND', 'there is nothing at this address')))
   app.use(plainHeaders)
-  app.use('/v1/*', requireKey(options.rootKey), readablePath)
+  const gate = createGate(options)
+  app.use('/v1/*', gate.middleware as MiddlewareHandler, readablePath)
+  app.use('/metrics', gate.middleware as MiddlewareHandler)
   healthRoutes(app, options)
   metricsRoutes(app, options)
   errorRoutes(app)
+  keyRoutes(app, options, gate)
   streamRoutes(app, options)
   eventRoutes(app, options)
   consumerRoutes(app, options)

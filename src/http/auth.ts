@@ -1,23 +1,65 @@
 import type { MiddlewareHandler } from 'hono'
+import { sha256Hex } from '../db/sha256-hex.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
+import { isSecret, scopes, type Grant } from '../keys/api-key.ts'
+import { findGrant } from '../keys/find-grant.ts'
+import type { Granted } from './access.ts'
+import type { AppOptions } from './context.ts'
 import { problemResponse } from './problem.ts'
 
+/** So long a key that was revoked elsewhere may still open this process; within it a known key costs no query. */
+const knownMs = 10_000
+/** Bounds the memory; whoever has more keys in use asks for some of them again. */
+const maxKnown = 1000
+
+const everything: Grant = { scopes, streamPrefix: null }
+
+/** Who gets in. */
+export interface Gate {
+  /**
+   * Lets a request pass that brings the root key or an API key as `Authorization: Bearer KEY`, and notes what the
+   * key grants; all others get a 401.
+   */
+  middleware: MiddlewareHandler<Granted>
+  /** A key was revoked here: from now on it opens nothing. */
+  forget(): void
+}
+
 /**
- * Lets a request pass that brings the root key as `Authorization: Bearer KEY`; all others get a 401.
+ * Makes the gate of an app.
  *
  * @throws INVALID_SETTING when the root key is empty: it would let everyone in
  */
-export function requireKey(rootKey: string): MiddlewareHandler {
+export function createGate({ db, rootKey, ports }: Pick<AppOptions, 'db' | 'rootKey' | 'ports'>): Gate {
   if (rootKey.trim() === '') throw new MillraceError('INVALID_SETTING', 'MILLRACE_ROOT_KEY is empty')
-  let expected: Uint8Array | undefined
-  return async (c, next) => {
-    const key = bearerToken(c.req.header('authorization'))
-    if (key === undefined) return unauthorized('send the API key as "Authorization: Bearer KEY"', '')
-    expected ??= await hash(rootKey)
-    if (!sameBytes(await hash(key), expected)) {
-      return unauthorized('the API key is not valid', ', error="invalid_token"')
-    }
-    return next()
+  const known = new Map<string, { grant: Grant; until: number }>()
+  let rootHash: string | undefined
+
+  async function grantOf(key: string): Promise<Grant | null> {
+    const hash = await sha256Hex(key)
+    rootHash ??= await sha256Hex(rootKey)
+    if (sameText(hash, rootHash)) return everything
+    if (!isSecret(key)) return null
+    const now = ports.clock.now()
+    const found = known.get(hash)
+    if (found !== undefined && found.until > now) return found.grant
+    const grant = await findGrant(db, hash)
+    known.delete(hash)
+    if (known.size >= maxKnown) known.clear()
+    if (grant !== null) known.set(hash, { grant, until: now + knownMs })
+    return grant
+  }
+
+  return {
+    async middleware(c, next) {
+      const key = bearerToken(c.req.header('authorization'))
+      if (key === undefined) return unauthorized('send the API key as "Authorization: Bearer KEY"', '')
+      const grant = await grantOf(key)
+      if (grant === null) return unauthorized('the API key is not valid', ', error="invalid_token"')
+      c.set('grant', grant)
+      return next()
+    },
+    forget: () => known.clear(),
   }
 }
 
@@ -32,13 +74,9 @@ function unauthorized(problem: string, parameters: string): Response {
   })
 }
 
-async function hash(text: string): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
-}
-
 /** Hashes of equal length, compared without an early exit: the time tells nothing about the key. */
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
+function sameText(left: string, right: string): boolean {
   let difference = 0
-  for (const [index, byte] of left.entries()) difference |= byte ^ (right[index] ?? 0)
+  for (let at = 0; at < left.length; at++) difference |= left.charCodeAt(at) ^ right.charCodeAt(at)
   return difference === 0
 }

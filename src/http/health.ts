@@ -1,8 +1,10 @@
 import type { Hono } from 'hono'
 import { sql } from 'drizzle-orm'
+import { isOurs } from '../db/fence.ts'
 import type { Db } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 import type { ErrorCode } from '../errors/codes.ts'
+import { isMillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
 import type { AppOptions } from './context.ts'
 import { asMillraceError } from './problem.ts'
@@ -14,18 +16,18 @@ const readyTimeoutMs = 5000
 /** What `GET /readyz` answers with: 200 when ready, else 503. */
 export interface ReadyReport {
   ready: boolean
-  /** `ok`, or the code of what is in the way. */
-  database: 'ok' | ErrorCode
-  /** `ok`, `pending` when tables are missing, `unknown` while the database does not answer. */
+  /** `ok`, or the code of what is in the way; `asleep`: the process lets it sleep, and has not asked. */
+  database: 'ok' | 'asleep' | ErrorCode
+  /** `ok`, `pending` when tables are missing, `unknown` while the database was not asked or does not answer. */
   migrations: 'ok' | 'pending' | 'unknown'
   /** How wakes arrive, where the process has a forwarder. */
   mode?: string
-  /** What keeps this process from delivering: the database belongs to another environment. Absent: nothing. */
+  /** The database belongs to another environment: nothing is delivered, fired or claimed. Absent: all is. */
   delivery?: 'foreign_environment'
 }
 
 /** `GET /healthz` (the process answers) and `GET /readyz` (so does what it needs). Open to everyone. */
-export function healthRoutes(app: Hono, options: AppOptions): void {
+export function healthRoutes(app: Hono, options: Pick<AppOptions, 'db' | 'ports' | 'ready'>): void {
   const ready = options.ready ?? (() => checkDatabase(options.db))
   resource(app, '/healthz', { GET: (c) => c.json({ status: 'ok' }) })
   resource(app, '/readyz', {
@@ -36,15 +38,26 @@ export function healthRoutes(app: Hono, options: AppOptions): void {
   })
 }
 
-/** One round trip: the database answers, and the newest function of the migrations is there. */
+/**
+ * One round trip: the database answers, a function of the migrations is there, and it belongs to the
+ * environment of this process. Another one's is not ready, so that a roll-out with the wrong name stops,
+ * though publishing and reading work (W7).
+ */
 export async function checkDatabase(db: Db): Promise<ReadyReport> {
-  const [row] = await runQuery<{ found: boolean }>(
-    db,
-    sql`select to_regprocedure(${`"${db.schema}".last_offset()`}::text) is not null
-      and to_regclass(${`"${db.schema}".installation`}::text) is not null as found`,
-  )
-  const migrated = row?.found === true
-  return { ready: migrated, database: 'ok', migrations: migrated ? 'ok' : 'pending' }
+  const pending: ReadyReport = { ready: false, database: 'ok', migrations: 'pending' }
+  const newest = `"${db.schema}".last_offset()`
+  try {
+    const [row] = await runQuery<{ found: boolean; ours: boolean }>(
+      db,
+      sql`select to_regprocedure(${newest}::text) is not null as found, ${isOurs(db)} as ours`,
+    )
+    if (row?.found !== true) return pending
+    const ready: ReadyReport = { ready: true, database: 'ok', migrations: 'ok' }
+    return row.ours ? ready : { ...ready, ready: false, delivery: 'foreign_environment' }
+  } catch (error) {
+    if (isMillraceError(error) && error.code === 'NOT_MIGRATED') return pending
+    throw error
+  }
 }
 
 function failed(error: unknown): ReadyReport {

@@ -1,12 +1,10 @@
 import type { Hono } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
-import { requireKey } from './auth.ts'
 import type { AppOptions } from './context.ts'
 import { resource } from './resource.ts'
 
 /** `GET /metrics`, with the key: how busy a company is can be read from it. */
-export function metricsRoutes(app: Hono, options: AppOptions): void {
-  app.use('/metrics', requireKey(options.rootKey))
+export function metricsRoutes(app: Hono, options: Pick<AppOptions, 'metrics'>): void {
   resource(app, '/metrics', {
     async GET(c) {
       if (options.metrics === undefined) throw new MillraceError('NOT_FOUND', 'this host keeps no metrics')

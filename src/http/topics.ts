@@ -1,29 +1,41 @@
 import type { Hono } from 'hono'
 import { MillraceError } from '../errors/millrace-error.ts'
-import { bindQueue, listBindings, publishToTopic, unbindQueue } from '../queues/topics.ts'
+import { bindQueue, listBoundQueues, listTopics, publishToTopic, unbindQueue } from '../queues/topics.ts'
 import { dataLimits, readBody } from './body.ts'
 import type { AppOptions } from './context.ts'
 import { parseMessages } from './message-body.ts'
-import { queryOf } from './query.ts'
+import { pageLimit, queryOf, single } from './query.ts'
 import { resource, type Handler } from './resource.ts'
 
 const path = '/v1/topics/:topic'
 const binding = '/v1/topics/:topic/queues/:queue'
 
-/** `GET /v1/topics/{topic}`, `POST …/messages`, `PUT` and `DELETE …/queues/{queue}`. */
+/** `GET /v1/topics`, `GET /v1/topics/{topic}`, `POST …/messages`, `PUT` and `DELETE …/queues/{queue}`. */
 export function topicRoutes(app: Hono, options: AppOptions): void {
+  resource(app, '/v1/topics', { GET: list(options) })
   resource(app, path, { GET: show(options) })
   resource(app, `${path}/messages`, { POST: publish(options) })
   resource(app, binding, { PUT: bind(options), DELETE: unbind(options) })
 }
 
+function list({ db }: AppOptions): Handler<'/v1/topics'> {
+  return async (c) => {
+    const query = queryOf(c.req.raw, ['cursor', 'limit'])
+    const limit = pageLimit(query)
+    const found = await listTopics(db, { after: single(query, 'cursor'), limit: limit + 1 })
+    const topics = found.slice(0, limit)
+    return c.json({ topics, next: found.length > limit ? topics.at(-1)?.topic : null })
+  }
+}
+
 /** A topic that nobody is bound to has no queues, and is no error. */
 function show({ db }: AppOptions): Handler<typeof path> {
   return async (c) => {
-    queryOf(c.req.raw, [])
-    const topic = c.req.param('topic')
-    const bindings = await listBindings(db, { topic })
-    return c.json({ topic, queues: bindings.map(({ queue }) => queue) })
+    const query = queryOf(c.req.raw, ['cursor', 'limit'])
+    const [topic, limit] = [c.req.param('topic'), pageLimit(query)]
+    const found = await listBoundQueues(db, topic, { after: single(query, 'cursor'), limit: limit + 1 })
+    const queues = found.slice(0, limit)
+    return c.json({ topic, queues, next: found.length > limit ? queues.at(-1) : null })
   }
 }
 

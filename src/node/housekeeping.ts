@@ -1,22 +1,18 @@
 import type { Db } from '../db/port.ts'
-import type { Ports } from '../ports.ts'
 import { runRetention } from '../streams/retention.ts'
-import type { Forwarder } from '../wakes/forwarder.ts'
 import { removeOldAttempts } from '../webhooks/attempt-retention.ts'
-import { createAlarm } from '../webhooks/engine/alarm.ts'
+import { recur, type RecurringTask } from './recurring.ts'
 
 /** What is too old may stay a minute longer: one look a minute costs nothing, one per publish would. */
 const pauseMs = 60_000
 /** Where no wakes arrive, nobody says that something was published. */
 const unwokenMs = 600_000
-/** A timer cannot be set for longer than some 24 days. */
-const longestMs = 86_400_000
 
 /** What {@link startHousekeeping} takes. */
 export interface HousekeepingSetup {
   db: Db
-  ports: Pick<Ports, 'clock' | 'log'>
-  forwarder: Pick<Forwarder, 'mode' | 'onWake'>
+  ports: RecurringTask['ports']
+  forwarder: RecurringTask['forwarder']
 }
 
 /** The housekeeping of this process, running. */
@@ -31,46 +27,26 @@ export interface Housekeeping {
  * becomes old enough. Idle, it makes no statement.
  */
 export function startHousekeeping({ db, ports, forwarder }: HousekeepingSetup): Housekeeping {
-  const { clock, log } = ports
-  const stop = new AbortController()
-  let notBefore = clock.now() + pauseMs
-  let running: Promise<void> | undefined
-  let wanted = false
-  const ringAt = (inMs: number): void =>
-    alarm.ring(Math.min(Math.max(inMs, notBefore - clock.now(), 0), longestMs))
-
-  async function run(): Promise<void> {
-    wanted = false
-    notBefore = clock.now() + pauseMs
-    try {
-      const { nextDueInMs } = await runRetention(db, { clock, signal: stop.signal })
-      await removeOldAttempts(db, { isOver: () => stop.signal.aborted })
-      if (nextDueInMs !== null) ringAt(nextDueInMs)
-    } catch (error) {
-      if (!stop.signal.aborted) log.warn({ err: error }, 'old events and attempts could not be removed yet')
-      ringAt(pauseMs)
-    }
-    if (wanted) ringAt(0)
-    if (forwarder.mode !== 'listening') ringAt(unwokenMs)
-  }
-
-  const alarm = createAlarm(clock, () => {
-    running ??= run().finally(() => {
-      running = undefined
-      if (stop.signal.aborted) alarm.cancel()
-    })
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const running = recur({
+    name: 'housekeeping',
+    forwarder,
+    ports,
+    poll: { minMs: unwokenMs, maxMs: unwokenMs },
+    signal,
+    concerns: (subject) => subject.startsWith('s'),
+    restMs: pauseMs,
+    firstMs: pauseMs,
+    async run() {
+      const { nextDueInMs, deleted } = await runRetention(db, { clock: ports.clock, signal })
+      const removed = await removeOldAttempts(db, { isOver: () => signal.aborted })
+      return { nextDueInMs, active: deleted + removed > 0 }
+    },
   })
-  const offWake = forwarder.onWake((subject) => {
-    if (!subject.startsWith('s') && subject !== 'all') return
-    wanted = true
-    if (running === undefined) ringAt(0)
-  })
-  ringAt(unwokenMs)
   return {
     async stop() {
-      stop.abort()
-      offWake()
-      alarm.cancel()
+      stopping.abort()
       await running
     },
   }

@@ -1,27 +1,28 @@
 import { createAttach } from '../attach-wake.ts'
 import type { Db } from '../db/port.ts'
-import { checkDatabase } from '../http/health.ts'
 import type { AppOptions } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
 import { notify } from '../wakes/notify.ts'
+import type { PollSettings } from './pace.ts'
+import { readiness } from './readiness.ts'
 import type { RunningDelivery } from './start-delivery.ts'
 
 /** What delivery in the same process gives the HTTP app: wakes, channels, its mode, metrics and test events. */
 export function liveParts(
   db: Db,
   running: Pick<RunningDelivery, 'forwarder'> & Partial<RunningDelivery>,
-  ports: Ports,
+  { ports, poll }: { ports: Ports; poll: PollSettings },
 ): Pick<AppOptions, 'attach' | 'channels' | 'ready' | 'onWebhookChange' | 'metrics' | 'delivery'> {
   const { forwarder, metrics, delivery } = running
   return {
     delivery,
     ...(metrics === undefined ? {} : { metrics: () => metrics.text() }),
-    attach: createAttach(() => forwarder, { ports }),
+    attach: createAttach(() => forwarder, { ports, pollMinMs: poll.minMs, pollMaxMs: poll.maxMs }),
     channels: {
       notify: (channel, payload) => notify(db, channel, payload),
       listen: (channel, options) => forwarder.listen(channel, options),
     },
-    ready: async () => ({ ...(await checkDatabase(db)), mode: forwarder.mode }),
+    ready: () => readiness(db, forwarder),
     onWebhookChange: ({ id }) => forwarder.ring(`w${id as `wh_${string}`}`),
   }
 }

@@ -1,10 +1,32 @@
 import pino from 'pino'
-import { isMillraceError } from '../errors/millrace-error.ts'
+import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Log } from '../ports.ts'
 
-/** JSON lines on stdout, for a server whose log is collected. `MILLRACE_LOG_LEVEL` defaults to `info`. */
-export function createJsonLog(level: string = process.env.MILLRACE_LOG_LEVEL ?? 'info'): Log {
-  return pino({ level, base: { service: 'millrace' }, serializers: { err: describeError } })
+/** Options of {@link createJsonLog}. */
+export interface JsonLogOptions {
+  /** `debug`, `info`, `warn` or `error`. Default: MILLRACE_LOG_LEVEL, or `info`. */
+  level?: string
+  /** Default: stdout. */
+  to?: { write(line: string): void }
+}
+
+const levels = ['debug', 'info', 'warn', 'error']
+
+/**
+ * JSON lines, for a server whose log is collected.
+ *
+ * @throws INVALID_SETTING for a level that there is not
+ */
+export function createJsonLog(options: JsonLogOptions = {}): Log {
+  const level = (options.level ?? process.env.MILLRACE_LOG_LEVEL)?.trim() || 'info'
+  if (!levels.includes(level)) {
+    const details = { setting: 'MILLRACE_LOG_LEVEL' }
+    throw new MillraceError('INVALID_SETTING', `MILLRACE_LOG_LEVEL must be one of: ${levels.join(', ')}`, {
+      details,
+    })
+  }
+  const how = { level, base: { service: 'millrace' }, serializers: { err: describeError } }
+  return options.to === undefined ? pino(how) : pino(how, options.to)
 }
 
 /** For a person at a terminal: warnings and errors, a line each. */

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { Db } from '../db/port.ts'
 import type { Clock } from '../ports.ts'
+import type { WakeMode } from '../wakes/modes.ts'
 import type { AttemptReport } from '../webhooks/deliver-event.ts'
 import { deliveryBacklog } from '../webhooks/delivery-backlog.ts'
 import type { Delivery } from '../webhooks/engine/engine.ts'
@@ -11,7 +12,10 @@ export interface Metrics {
   onAttempt(report: AttemptReport): void
   /** Counts what is on its way. */
   watch(delivery: (installationId: string) => Delivery): (installationId: string) => Delivery
-  /** The Prometheus text; asks the database how far delivery is behind. One statement. */
+  /**
+   * The Prometheus text; asks the database how far delivery is behind. One statement; none while the forwarder
+   * sleeps, when what it last knew stands.
+   */
   text(): Promise<string>
 }
 
@@ -20,7 +24,8 @@ const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 /** From a wake at once to a poll after a minute. */
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300]
 
-export function createMetrics(db: Db, clock: Clock): Metrics {
+/** @param mode how wakes arrive */
+export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metrics {
   const registers = [new Registry()]
   const attempts = new Counter({
     name: 'millrace_attempts_total',
@@ -45,6 +50,7 @@ export function createMetrics(db: Db, clock: Clock): Metrics {
     help: 'Requests on their way now.',
     registers,
   })
+  const setMode = createModeGauge(registers)
   const setBacklog = createBacklogGauges(registers)
 
   return {
@@ -58,10 +64,10 @@ export function createMetrics(db: Db, clock: Clock): Metrics {
       const inner = delivery(installationId)
       return {
         judge: inner.judge,
-        async attempt(webhook, event, signal) {
+        async attempt(webhook, event, cancel) {
           inFlight.inc()
           try {
-            return await inner.attempt(webhook, event, signal)
+            return await inner.attempt(webhook, event, cancel)
           } finally {
             inFlight.dec()
           }
@@ -69,9 +75,19 @@ export function createMetrics(db: Db, clock: Clock): Metrics {
       }
     },
     async text() {
-      setBacklog(await deliveryBacklog(db))
+      setMode(mode())
+      if (mode() !== 'sleeping') setBacklog(await deliveryBacklog(db))
       return registers[0]!.metrics()
     },
+  }
+}
+
+function createModeGauge(registers: Registry[]): (mode: WakeMode) => void {
+  const help = 'How wakes arrive: 1 for the mode that is.'
+  const gauge = new Gauge({ name: 'millrace_wake_mode', help, labelNames: ['mode'], registers })
+  return (mode) => {
+    gauge.reset()
+    gauge.set({ mode }, 1)
   }
 }
 

@@ -40,9 +40,15 @@ export async function migrateDatabase(db: Db, settings: Settings): Promise<Migra
 }
 
 async function openByUrl(settings: Settings, url: string, options: OpenOptions): Promise<OpenedDatabase> {
-  const { schema, directUrl } = settings
+  const { schema, directUrl, environment } = settings
   const { applicationName } = options
-  const db = await openDb({ url, directUrl: directUrl ?? undefined, schema, applicationName })
+  const db = await openDb({
+    url,
+    directUrl: directUrl ?? undefined,
+    schema,
+    environment,
+    applicationName,
+  })
   const { hostname, port, pathname } = new URL(url)
   const description = `Postgres at ${hostname}${port === '' ? '' : `:${port}`}${pathname}`
   return { db, description, close: () => db.close() }
@@ -58,6 +64,7 @@ async function openEmbedded(settings: Settings, options: OpenOptions): Promise<O
   const db = createNodePostgresDb({
     url: server.url,
     schema: settings.schema,
+    environment: settings.environment,
     applicationName: options.applicationName,
   })
   return {
@@ -105,7 +112,8 @@ function explainFolder(error: unknown): never {
 async function openPglite(settings: Settings): Promise<OpenedDatabase> {
   const folder = join(settings.dataDir, 'pglite')
   const lock = await lockPgliteFolder(folder)
-  const db = await createPgliteDb({ dataDir: folder, schema: settings.schema })
+  const { schema, environment } = settings
+  const db = await createPgliteDb({ dataDir: folder, schema, environment })
   return {
     db,
     description: `PGlite in ${folder}`,

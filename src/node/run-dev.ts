@@ -8,6 +8,7 @@ import { describeAttempt } from './describe-attempt.ts'
 import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
 import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
+import { ringAfterChange, ringAfterPublish } from './ring-after-change.ts'
 import { startDelivery } from './start-delivery.ts'
 import { assertPortFree, startHttp } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
@@ -58,7 +59,12 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
     const onAttempt = (report: Parameters<typeof describeAttempt>[0]): void => say(describeAttempt(report))
     const delivery = startDelivery({ db: opened.db, settings, sealer, ports, onAttempt })
     stops.push(() => delivery.stop({ withinMs: stopWithinMs }))
-    const schedules = startSchedules({ db: opened.db, forwarder: delivery.forwarder, ports })
+    const schedules = startSchedules({
+      db: opened.db,
+      forwarder: delivery.forwarder,
+      ports,
+      poll: settings.poll,
+    })
     stops.push(() => schedules.stop())
     const shutdown = new AbortController()
     stops.push(async () => shutdown.abort())
@@ -70,9 +76,10 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       targetPolicy: targetPolicyOf(settings),
       shutdown: shutdown.signal,
       workRoutes,
-      ...liveParts(opened.db, delivery, ports),
+      afterPublish: ringAfterPublish(delivery.forwarder),
+      ...liveParts(opened.db, delivery, { ports, poll: settings.poll }),
     })
-    const http = await startHttp(app, address)
+    const http = await startHttp(ringAfterChange(app, delivery.forwarder), address)
     stops.push(() => http.stop({ withinMs: stopWithinMs }))
     for (const line of welcome({ port: http.port, rootKey, database: opened.description })) say(line)
     return { port: http.port, rootKey, stop }

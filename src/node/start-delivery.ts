@@ -2,8 +2,6 @@ import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
 import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
-import { createPacer } from '../wakes/poll-timer.ts'
-import { createWakeRegistry } from '../wakes/wake-signals.ts'
 import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts'
 import { Engine, type ClaimReport, type Delivery } from '../webhooks/engine/engine.ts'
@@ -15,6 +13,7 @@ import { createNodeSigner } from '../webhooks/node-sign.ts'
 import type { Sealer } from '../webhooks/seal.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { createPace } from './pace.ts'
 
 /** What {@link startDelivery} takes. */
 export interface DeliverySetup {
@@ -45,10 +44,11 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     schema: settings.schema,
     ports,
     listen: settings.listen && db.capabilities.listen,
+    sleep: settings.sleep ?? undefined,
   })
   const policy = targetPolicyOf(settings)
   const sender = preferHttp1(createNodeSender({ policy }), createHttp2Sender({ policy }))
-  const metrics = createMetrics(db, ports.clock)
+  const metrics = createMetrics(db, ports.clock, () => forwarder.mode)
   const onAttempt = (report: AttemptReport): void => {
     metrics.onAttempt(report)
     setup.onAttempt?.(report)
@@ -69,7 +69,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     environment: settings.environment,
   })
   const stop = new AbortController()
-  const feed = createFeed(forwarder, ports, stop.signal)
+  const feed = createFeed(setup, { forwarder, engine, signal: stop.signal })
   const serving = serveDeliveries({ engine, feed, ports, onClaim: setup.onClaim })
   const housekeeping = startHousekeeping({ db, ports, forwarder })
   forwarder.start()
@@ -86,15 +86,21 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
   }
 }
 
-/** Ties a forwarder's wakes, the due times and the polls together for the serving loop. */
-function createFeed(forwarder: Forwarder, ports: Ports, signal: AbortSignal): WorkFeed {
-  const registry = createWakeRegistry(ports.clock)
-  const wake = registry.subscribe('all', { signal })
-  const pacer = createPacer({ ports, modes: forwarder })
+/** What the serving loop waits for. While webhooks are worked on, the process is at work too. */
+function createFeed(
+  { ports, settings }: DeliverySetup,
+  { forwarder, engine, signal }: { forwarder: Forwarder; engine: Engine; signal: AbortSignal },
+): WorkFeed {
+  const lanes = forwarder.agenda.join()
+  const pace = createPace({ forwarder, ports, poll: settings.poll, signal })
   return {
+    ...pace,
     onWake: (callback) => forwarder.onWake(callback),
-    wait: (dueAt) => pacer.wait({ wake, dueAt, signal }),
-    poke: () => registry.raise('all'),
-    active: () => pacer.active(),
+    wait(dueAt) {
+      // the end of each lane pokes, so that this is asked again
+      if (engine.active > 0) lanes.busy()
+      else lanes.rest(Infinity)
+      return pace.wait(dueAt)
+    },
   }
 }

@@ -40,7 +40,7 @@ export interface Claimed {
  *
  * It always runs in a transaction of its own.
  *
- * @throws INVALID_NAME, INVALID_INPUT
+ * @throws INVALID_NAME, INVALID_INPUT; WRONG_ENVIRONMENT where the database belongs to another one (W7)
  */
 export async function claimMessages(db: Db, queue: string, options: ClaimOptions = {}): Promise<Claimed> {
   assertSharedName('queue', queue)
@@ -54,7 +54,7 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
     sql`select o_id::text, o_lease::text, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
         o_data, o_headers, o_sent_at, o_last_error, o_next_ms::text
       from ${qualified(db, 'claim_messages')}(${queue}::text, ${limit}::integer, ${textArray(types)},
-        ${options.leaseMs ?? null}::integer)`,
+        ${options.leaseMs ?? null}::integer, ${db.environment}::text)`,
   )
   const end = rows.find((row) => row.o_id === null)
   const nextDueMs = rows.length < limit || end !== undefined ? toNumberOrNull(end?.o_next_ms) : 0

@@ -21,7 +21,7 @@ export interface Swept {
 /**
  * Does for all queues what no claim has done: after it nothing is stranded (Q2), also in queues that
  * have no worker. Meant for every minute or so, from anywhere, also from several processes at once. One
- * statement, which waits for nobody.
+ * statement, which waits for nobody. A database of another environment is left alone (W7).
  *
  * @param options `limit`: at most so many of each kind and queue; 1 to 100000, default 1000
  * @throws INVALID_INPUT
@@ -31,7 +31,7 @@ export async function sweepQueues(db: Db, options: { limit?: number } = {}): Pro
   const [row] = await runQuery<Record<string, string> & { o_more: boolean }>(
     db,
     sql`select o_released::text, o_died::text, o_removed::text, o_forgotten::text, o_more
-      from ${qualified(db, 'sweep_queues')}(${limit}::integer)`,
+      from ${qualified(db, 'sweep_queues')}(${limit}::integer, ${db.environment}::text)`,
   )
   if (row === undefined) throw new Error('sweep_queues returned no row')
   return {

@@ -78,6 +78,52 @@ export async function listBindings(
   )
 }
 
+/** A topic that queues are bound to. */
+export interface TopicSummary {
+  topic: string
+  /** How many queues are bound. */
+  queues: number
+}
+
+/** Which part of a list is wanted. */
+export interface TopicRange {
+  /** Only names after this one, by code point. */
+  after?: string
+  /** At most so many: 1 to 1000. */
+  limit: number
+}
+
+/** The topics that something is bound to, by name, a page at a time. One statement. */
+export async function listTopics(db: Db, { after = '', limit }: TopicRange): Promise<TopicSummary[]> {
+  const rows = await runQuery<{ topic: string; queues: string }>(
+    db,
+    sql`select b.topic, count(*)::text as queues from ${db.tables.topicBindings} b
+      where b.topic collate "C" > ${after}::text
+      group by b.topic order by b.topic collate "C" limit ${limit}::integer`,
+  )
+  return rows.map(({ topic, queues }) => ({ topic, queues: toNumber(queues) }))
+}
+
+/**
+ * The queues that are bound to a topic, by name, a page at a time. One statement.
+ *
+ * @throws INVALID_NAME
+ */
+export async function listBoundQueues(
+  db: Db,
+  topic: string,
+  { after = '', limit }: TopicRange,
+): Promise<string[]> {
+  assertReadableName('topic', topic)
+  const rows = await runQuery<{ name: string }>(
+    db,
+    sql`select q.name from ${db.tables.topicBindings} b join ${db.tables.queues} q on q.id = b.queue_id
+      where b.topic = ${topic}::text and q.name collate "C" > ${after}::text
+      order by q.name collate "C" limit ${limit}::integer`,
+  )
+  return rows.map(({ name }) => name)
+}
+
 /** What {@link publishToTopic} returns. */
 export interface TopicPublished {
   /** The database's numbers of the queues that are bound; none is no error. */

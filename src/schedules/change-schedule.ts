@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { toDate } from '../db/decode.ts'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { translated } from '../db/run.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
@@ -49,6 +50,7 @@ const maxTries = 10
  */
 export async function resumeSchedule(db: Db, name: string, options: TxOption = {}): Promise<Schedule> {
   const on = executorFor(db, options)
+  assertNoBatch(on, 'resuming a schedule')
   for (let attempt = 0; attempt < maxTries; attempt++) {
     const current = await readWithClock(on, name)
     if (current === undefined) throw noSchedule(name)

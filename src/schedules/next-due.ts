@@ -1,5 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { toDate, toDateOrNull } from '../db/decode.ts'
+import { isOurs } from '../db/fence.ts'
 import type { Executor } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 
@@ -17,15 +18,22 @@ export async function nextDueAt(db: Executor): Promise<NextDue | null> {
   return at === null ? null : { at, inMs: Math.max(0, at.getTime() - now.getTime()) }
 }
 
-/** The database's time, and when the next boundary is due. */
-export async function readDue(db: Executor): Promise<{ now: Date; at: Date | null }> {
-  const [row] = await runQuery<{ now: unknown; at: unknown }>(db, nextDueStatement(db))
-  return { now: toDate(row?.now), at: toDateOrNull(row?.at) }
+/** The database's time, when the next boundary is due, and whether this process may fire it (W7). */
+export async function readDue(db: Executor): Promise<{ now: Date; at: Date | null; ours: boolean }> {
+  const [row] = await runQuery<{ now: unknown; at: unknown; ours: boolean }>(db, nextDueStatement(db))
+  return { now: toDate(row?.now), at: toDateOrNull(row?.at), ours: row?.ours === true }
+}
+
+/** Whether a tick would fire something, as a condition. */
+export function schedulesAreDue(on: Executor): SQL<boolean> {
+  return sql`exists (
+    select 1 from ${on.tables.schedules} s
+    where not s.paused and s.next_at is not null and greatest(s.next_at, s.retry_at) <= clock_timestamp())`
 }
 
 /** Reads the first entry of the index `schedules_due`. */
 export function nextDueStatement(db: Executor): SQL {
-  return sql`select clock_timestamp() as now, (
+  return sql`select clock_timestamp() as now, ${isOurs(db)} as ours, (
     select greatest(s.next_at, s.retry_at) from ${db.tables.schedules} s
     where not s.paused and s.next_at is not null
     order by greatest(s.next_at, s.retry_at) limit 1) as at`

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { translated } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
@@ -26,6 +27,7 @@ export async function putSchedule(
 ): Promise<Schedule> {
   assertSharedName('schedule', name)
   const on = executorFor(db, options)
+  assertNoBatch(on, 'putting a schedule')
   const now = await databaseNow(on)
   const columns = { name, ...validate(schedule, now) }
   const { schedules } = on.tables

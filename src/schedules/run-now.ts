@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm'
 import { toDate, toNumbers } from '../db/decode.ts'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
 import { isoText } from '../db/iso-text.ts'
 import { runQuery } from '../db/run.ts'
@@ -20,9 +21,10 @@ export interface RanNow {
  * @throws NOT_FOUND
  */
 export async function runNow(db: Db, name: string, options: TxOption = {}): Promise<RanNow> {
+  const on = executorFor(db, options)
+  assertNoBatch(on, 'running a schedule')
   const schedule = await getSchedule(db, name, options)
   if (schedule === null) throw noSchedule(name)
-  const on = executorFor(db, options)
   const { schedules } = on.tables
   const headers = sql`array[(select h.headers from header h)]`
   const [row] = await runQuery<{ numbers: unknown; due_at: string }>(

@@ -31,14 +31,19 @@ export interface TickOptions {
    * default 10,000.
    */
   leaderTtlMs?: number
+  /** At most so many schedules, for platforms that count requests: each is one. Default: all that are due. */
+  limit?: number
   /** Ends the tick after the schedules at hand. */
   signal?: AbortSignal
 }
 
 /** What {@link tickSchedules} returns. */
 export interface Tick {
-  /** `idle`: nothing was due; `led`: this process fired what was; `standby`: another one was at it. */
-  role: 'idle' | 'led' | 'standby'
+  /**
+   * `idle`: nothing was due; `led`: this process fired what was; `standby`: another one was at it;
+   * `foreign`: the database belongs to another environment, and nothing fires (W7).
+   */
+  role: 'idle' | 'led' | 'standby' | 'foreign'
   /** Messages sent. */
   fired: number
   /** Schedules whose firing failed; they are tried again, after 1 s, 2 s, 4 s … to 60 s. */
@@ -60,7 +65,8 @@ export async function tickSchedules(
   ports: Pick<Ports, 'clock' | 'log'>,
   options: TickOptions = {},
 ): Promise<Tick> {
-  const { now, at } = await readDue(db)
+  const { now, at, ours } = await readDue(db)
+  if (!ours) return { role: 'foreign', fired: 0, failed: 0, nextDueInMs: null }
   if (at === null || at > now) {
     const nextDueInMs = at === null ? null : at.getTime() - now.getTime()
     return { role: 'idle', fired: 0, failed: 0, nextDueInMs }
@@ -75,7 +81,8 @@ export async function tickSchedules(
   const leadership = { db, log: ports.log, lock: attempt.lock, asOf: now, counts }
   const keeper = keepLock(db, ports, attempt.lock, { ttlMs, askedAt })
   try {
-    await fireAll(leadership, options.signal ? AbortSignal.any([options.signal, keeper.lost]) : keeper.lost)
+    const signal = options.signal ? AbortSignal.any([options.signal, keeper.lost]) : keeper.lost
+    await fireAll(leadership, options.limit ?? Infinity, signal)
   } finally {
     keeper.stop()
     await giveBack(leadership)
@@ -92,9 +99,10 @@ interface Leadership {
   counts: { fired: number; failed: number }
 }
 
-async function fireAll(led: Leadership, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const page = await readPage(led)
+async function fireAll(led: Leadership, limit: number, signal: AbortSignal): Promise<void> {
+  for (let left = limit; left > 0 && !signal.aborted; left -= pageSize) {
+    const size = Math.min(pageSize, left)
+    const page = await readPage(led, size)
     const firing = page.values()
     const lane = async (): Promise<void> => {
       for (const due of firing) {
@@ -103,7 +111,7 @@ async function fireAll(led: Leadership, signal: AbortSignal): Promise<void> {
       }
     }
     throwFirst(await Promise.allSettled(Array.from({ length: concurrency }, lane)))
-    if (page.length < pageSize) return
+    if (page.length < size) return
   }
 }
 
@@ -122,7 +130,7 @@ interface DueSchedule {
   next_at: unknown
 }
 
-function readPage(led: Leadership): Promise<DueSchedule[]> {
+function readPage(led: Leadership, size: number): Promise<DueSchedule[]> {
   return runQuery<DueSchedule>(
     led.db,
     sql`select s.name, s.target_kind as kind, s.cron, s.time_zone, s.every_ms::text, s.catch_up,
@@ -131,7 +139,7 @@ function readPage(led: Leadership): Promise<DueSchedule[]> {
       where not s.paused and s.next_at is not null
         and greatest(s.next_at, s.retry_at) <= ${led.asOf.toISOString()}::timestamptz
       order by greatest(s.next_at, s.retry_at)
-      limit ${pageSize}`,
+      limit ${size}`,
   )
 }
 

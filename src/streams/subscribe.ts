@@ -2,11 +2,12 @@ import type { Db } from '../db/port.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
 import { sleep } from '../sleep.ts'
+import { within } from '../within.ts'
 import { getOffset, saveOffset, type ConsumerId } from './consumer-offsets.ts'
 import type { StoredEvent } from './event.ts'
 import { findStream } from './find-stream.ts'
 import { createHeldPace, type HeldPace } from './held-pace.ts'
-import { readEvents } from './read-events.ts'
+import { readEvents, type ReadRange } from './read-events.ts'
 
 /** Tells one subscription when to read again. */
 export interface StreamWake {
@@ -61,6 +62,12 @@ export interface SubscribeParts {
 /** A database that cannot be reached is asked again after this, doubling up to the maximum. */
 const retryMinMs = 50
 const retryMaxMs = 2_000
+/**
+ * A connection that has fallen silent gives no answer, and no error for a quarter of an hour. A read costs
+ * nothing to make again, on another one; each time it is given twice as long, since the database may be slow.
+ */
+const answerMinMs = 8_000
+const answerMaxMs = 60_000
 
 /**
  * Subscribes a consumer to a stream, which need not exist yet: replays from the saved offset, then follows. It
@@ -89,7 +96,7 @@ export function subscribeDecoded<Event>(
   const state: State = {
     ...{ parts, consumer, options, stop: new AbortController(), storeClosed: false },
     ...{ buffer: [], after: null, position: null, wake: null, known: false },
-    ...{ held: createHeldPace(), turn: Promise.resolve() },
+    ...{ held: createHeldPace(), turn: Promise.resolve(), answerMs: answerMinMs },
   }
   const { stop } = state
   if (options.signal?.aborted) end(state)
@@ -135,6 +142,8 @@ interface State {
   held: HeldPace
   /** Calls are served one after the other. */
   turn: Promise<unknown>
+  /** How long a read may take. */
+  answerMs: number
 }
 
 function end(state: State): void {
@@ -219,11 +228,11 @@ async function fill(state: State): Promise<void> {
   const { parts, consumer, options } = state
   const limit = bufferSize(options)
   await attach(state)
-  state.after ??= options.after ?? (await getOffset(parts.db, consumer))
+  state.after ??= options.after ?? (await answerTo(state, getOffset(parts.db, consumer)))
   let more = true
   while (more && state.buffer.length === 0 && !state.stop.signal.aborted) {
-    const range = { after: state.after, limit, types: options.types }
-    const page = await readEvents(parts.db, consumer.stream, range)
+    const range: ReadRange = { after: state.after, limit, types: options.types }
+    const page = await answerTo(state, readEvents(parts.db, consumer.stream, range))
     if (state.stop.signal.aborted) return
     state.buffer = page.events
     state.after = page.next
@@ -233,12 +242,21 @@ async function fill(state: State): Promise<void> {
   if (state.buffer.length > 0) state.wake?.active()
 }
 
+/** What the database answers, as long as it is worth waiting for; at the end of the subscription it is not. */
+async function answerTo<T>(state: State, question: Promise<T>): Promise<T> {
+  const bounds = { ms: state.answerMs, what: 'reading the stream', signal: state.stop.signal }
+  state.answerMs = Math.min(state.answerMs * 2, answerMaxMs)
+  const answer = await within(state.parts.clock, bounds, question)
+  state.answerMs = answerMinMs
+  return answer
+}
+
 /** First attach, then read: what commits in between raises the wake (S6). */
 async function attach(state: State): Promise<void> {
   if (state.known && state.wake !== null) return
   const { parts, consumer } = state
   state.wake ??= parts.attach(null)
-  const streamId = await findStream(parts.db, consumer.stream)
+  const streamId = await answerTo(state, findStream(parts.db, consumer.stream))
   if (streamId === null || state.stop.signal.aborted) return
   const everybodys = state.wake
   state.wake = parts.attach(streamId)

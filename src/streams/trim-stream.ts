@@ -1,7 +1,8 @@
-import { sql } from 'drizzle-orm'
+import { sql, type SQL } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
+import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
-import { runQuery } from '../db/run.ts'
+import { qualified, runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertReadableName } from '../schema/names.ts'
 
@@ -25,6 +26,7 @@ export async function trimStream(
   if (!Number.isSafeInteger(through)) throw invalidInput('through', 'must be a whole number')
   if (through <= 0) return 0
   const on = executorFor(db, options)
+  assertNoBatch(on, 'a trim')
   let deleted = 0
   for (;;) {
     const step = await trimStep(on, { stream, through, rows: stepRows })
@@ -33,24 +35,21 @@ export async function trimStream(
   }
 }
 
-/** One step of a trim, the lowest offsets first; rows that another trim is deleting are left to it. */
+/**
+ * One step of a trim, the lowest offsets first; rows that another trim is deleting are left to it.
+ *
+ * @param step.bound beside `through`, what is above this stays too; null: no such bound
+ */
 export async function trimStep(
   on: Executor,
-  { stream, through, rows }: { stream: string; through: number; rows: number },
+  step: { stream: string; through: number; rows: number; bound?: SQL },
 ): Promise<number> {
-  const { streams, events } = on.tables
+  const { stream, through, rows, bound = sql`null` } = step
+  const { streams } = on.tables
   const [row] = await runQuery<{ deleted: string }>(
     on,
-    sql`with old as (
-        select e.stream_id, e."offset" from ${events} e
-        where e.stream_id = (select s.id from ${streams} s where s.name = ${stream}::text)
-          and e."offset" <= ${through}::bigint
-        order by e."offset" limit ${rows}::integer
-        for update skip locked
-      ), gone as (
-        delete from ${events} e using old where e.stream_id = old.stream_id and e."offset" = old."offset" returning 1
-      )
-      select count(*)::text as deleted from gone`,
+    sql`select ${qualified(on, 'trim_events')}(s.name, least(${through}::bigint, ${bound}), ${rows}::integer)::text
+      as deleted from ${streams} s where s.name = ${stream}::text`,
   )
   return toNumber(row?.deleted ?? 0)
 }

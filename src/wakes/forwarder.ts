@@ -1,6 +1,7 @@
 import { translateError } from '../db/translate-error.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
 import type { Ports } from '../ports.ts'
+import { createAgenda, type Agenda, type Seat } from './agenda.ts'
 import { createBackoff, defaultBackoff, type Backoff, type BackoffOptions } from './backoff.ts'
 import { assertChannelName, internalChannel } from './channel-name.ts'
 import { createFanOut, type FanOut, type Listener, type ListenOptions } from './fan-out.ts'
@@ -8,6 +9,7 @@ import { createListening, type ListenSteps } from './listen.ts'
 import { createModeCell, type ModeCell, type WakeModes } from './modes.ts'
 import type { Connect } from './open-connection.ts'
 import type { Session } from './session.ts'
+import { createSleepCycle, type SleepCycle, type SleepOptions } from './sleep-cycle.ts'
 import { sleep } from '../sleep.ts'
 import {
   createWakeRegistry,
@@ -37,6 +39,8 @@ export interface ForwarderOptions {
   backoff?: Partial<BackoffOptions>
   /** How long after a self-test that failed it is tried again. Default 300000. */
   retestMs?: number
+  /** Lets a database that nobody uses sleep. Default: the connection is held. */
+  sleep?: SleepOptions
 }
 
 /** The one LISTEN connection of a process, and everyone who waits for what it brings. */
@@ -58,9 +62,14 @@ export interface Forwarder extends WakeModes {
   listen(channel: string, options?: ListenOptions): Listener
   /** Calls `fn` with each wake as it comes, `all` when some may have been missed; returns the function that ends that. */
   onWake(fn: (subject: WakeSubject | 'all') => void): () => void
-  /** Raises the flag of whom a subject concerns, for word that came by another way than LISTEN. */
+  /**
+   * Raises the flag of whom a subject concerns, for word that came by another way than LISTEN. A sleeping
+   * forwarder comes back first, and then raises everyone's.
+   */
   ring(subject: WakeSubject | 'all'): void
-  /** Why the mode is not `listening`. */
+  /** Where the loops of the process say what they are at, so that the forwarder knows when it may sleep. */
+  readonly agenda: Agenda
+  /** Why the mode is not `listening`; undefined while it sleeps because there is nothing to do. */
   readonly lastError: MillraceError | undefined
   /** Ends all listeners and subscriptions, and the connection; waits for a connect in flight. */
   close(): Promise<void>
@@ -73,6 +82,11 @@ interface Inside {
   wakes: WakeRegistry
   fanOut: FanOut
   backoff: Backoff
+  agenda: Agenda
+  /** Undefined: the connection is held. */
+  cycle: SleepCycle | undefined
+  /** Taken while user channels are listened to. */
+  channels: Seat | undefined
   stop: AbortController
   session: Session | undefined
   lastError: MillraceError | undefined
@@ -96,15 +110,18 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     get lastError() {
       return inside.lastError
     },
+    agenda: inside.agenda,
     onMode: modes.onMode,
     waitFor: modes.waitFor,
     start() {
       assertOpen()
-      running ??= options.listen === false ? neverListen(inside) : keepListening(inside)
+      running ??= inside.cycle === undefined ? keepListening(inside) : sleepBetween(inside, inside.cycle)
     },
     subscribeWakes(filter, subscribing) {
       assertOpen()
-      return wakes.subscribe(filter, subscribing)
+      const wake = wakes.subscribe(filter, subscribing)
+      keepAwake(inside, wake)
+      return wake
     },
     listen(channel, listening) {
       assertOpen()
@@ -114,25 +131,70 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       return listener
     },
     onWake: wakes.onRaise,
-    ring: (subject) => wakes.raise(subject),
+    ring(subject) {
+      if (modes.mode === 'sleeping') inside.cycle?.stir()
+      else raise(inside, subject)
+    },
     close: () => (closing ??= end(inside, running)),
   }
 }
 
 function createInside(options: ForwarderOptions): Inside {
-  const { clock, random } = options.ports
+  const { clock } = options.ports
+  const agenda = createAgenda(clock)
   const inside: Inside = {
     options,
     modes: createModeCell(),
     wakes: createWakeRegistry(clock),
-    fanOut: createFanOut(() => reconcile(inside)),
-    backoff: createBackoff({ ...defaultBackoff, ...options.backoff }, random),
+    fanOut: createFanOut(() => onListeners(inside)),
+    backoff: freshBackoff(options),
+    agenda,
+    cycle:
+      options.sleep &&
+      createSleepCycle({ ...options.sleep, clock, agenda, onSleep: () => becomeSleeping(inside) }),
+    channels: undefined,
     stop: new AbortController(),
     session: undefined,
     lastError: undefined,
     interrupted: false,
   }
   return inside
+}
+
+/** Who waits for a database that has just been woken does not want to wait for two seconds more. */
+const wakingBackoff: BackoffOptions = { ...defaultBackoff, maxMs: 1_000 }
+
+function freshBackoff({ sleep: sleeping, backoff, ports }: ForwarderOptions): Backoff {
+  return createBackoff({ ...(sleeping ? wakingBackoff : defaultBackoff), ...backoff }, ports.random)
+}
+
+function raise({ agenda, wakes }: Inside, subject: WakeSubject | 'all'): void {
+  agenda.active()
+  wakes.raise(subject)
+}
+
+/** Who subscribes wants wakes as they come: no sleep until it is over. */
+function keepAwake({ agenda, cycle }: Inside, wake: WakeSignal): void {
+  if (cycle === undefined || wake.closed) return
+  const seat = agenda.join('reader')
+  const off = wake.onRaise(() => {
+    if (!wake.closed) return
+    off()
+    seat.leave()
+  })
+  cycle.stir()
+}
+
+/** As for subscribers: while a channel has a listener, the connection is needed. */
+function onListeners(inside: Inside): void {
+  const { cycle, agenda, fanOut } = inside
+  if (cycle !== undefined) {
+    const wanted = fanOut.channels().length > 0
+    if (!wanted) inside.channels?.leave()
+    else if (inside.channels === undefined) cycle.stir()
+    inside.channels = wanted ? (inside.channels ?? agenda.join('reader')) : undefined
+  }
+  reconcile(inside)
 }
 
 function reconcile(inside: Inside): void {
@@ -148,33 +210,46 @@ async function end(inside: Inside, running: Promise<void> | undefined): Promise<
   inside.modes.set('closed')
 }
 
-async function neverListen(inside: Inside): Promise<void> {
-  becomePolling(inside, new MillraceError('LISTEN_UNSUPPORTED', 'listening is switched off'))
-}
-
-async function keepListening(inside: Inside): Promise<void> {
-  const { options, stop } = inside
+/** Turns of being awake and asleep, each with its own connection. */
+async function sleepBetween(inside: Inside, cycle: SleepCycle): Promise<void> {
+  const { stop } = inside
   const listenOnce = createListening(listenSteps(inside))
   while (!stop.signal.aborted) {
-    const reason = await listenOnce()
-    if (stop.signal.aborted) return
+    inside.backoff = freshBackoff(inside.options)
+    await keepListening(inside, listenOnce, cycle.wakeUp(stop.signal))
+    await cycle.nap(stop.signal)
+  }
+}
+
+async function keepListening(
+  inside: Inside,
+  listenOnce = createListening(listenSteps(inside)),
+  signal = inside.stop.signal,
+): Promise<void> {
+  const { options } = inside
+  if (options.listen === false) {
+    becomePolling(inside, new MillraceError('LISTEN_UNSUPPORTED', 'listening is switched off'))
+    return sleep(options.ports.clock, Infinity, signal)
+  }
+  while (!signal.aborted) {
+    const reason = await listenOnce(signal)
+    if (signal.aborted) return
     const unsupported = reason.code === 'LISTEN_UNSUPPORTED'
     if (unsupported) becomePolling(inside, reason)
     else becomeDegraded(inside, reason)
     const waitMs = unsupported ? (options.retestMs ?? 300_000) : inside.backoff.next()
-    await sleep(options.ports.clock, waitMs, stop.signal)
+    await sleep(options.ports.clock, waitMs, signal)
   }
 }
 
 function listenSteps(inside: Inside): ListenSteps {
-  const { options, fanOut, wakes } = inside
+  const { options, fanOut } = inside
   const channel = internalChannel(options.schema)
   return {
     connect: options.connect,
     clock: options.ports.clock,
     channel,
     heartbeatMs: options.heartbeatMs,
-    signal: inside.stop.signal,
     wanted: fanOut.channels,
     onStanding() {
       // Before the self-test came through, a LISTEN that stands promises nothing.
@@ -183,7 +258,7 @@ function listenSteps(inside: Inside): ListenSteps {
     onRefused: fanOut.refuse,
     onNotification(from, payload) {
       if (from !== channel) fanOut.deliver(from, payload)
-      else if (isWakeSubject(payload)) wakes.raise(payload)
+      else if (isWakeSubject(payload)) raise(inside, payload)
     },
     onSession: (session) => (inside.session = session),
     onListening: () => becomeListening(inside),
@@ -195,6 +270,7 @@ function becomeListening(inside: Inside): void {
   const { modes, options } = inside
   inside.lastError = undefined
   options.ports.log.info({ schema: options.schema, again: inside.interrupted }, 'Listening for wakes.')
+  inside.cycle?.stood()
   modes.set('listening')
   if (inside.interrupted) inside.fanOut.reconnected()
   inside.interrupted = false
@@ -204,18 +280,38 @@ function becomeListening(inside: Inside): void {
 }
 
 function becomePolling(inside: Inside, reason: MillraceError): void {
+  const slept = inside.modes.mode === 'sleeping'
   inside.lastError = reason
   inside.interrupted = true
   inside.options.ports.log.warn({ code: reason.code, reason: reason.message }, 'No wakes come here: polling.')
+  inside.cycle?.stood()
   inside.modes.set('polling')
+  if (slept) inside.wakes.raise('all')
   inside.fanOut.unavailable(reason)
 }
 
 function becomeDegraded(inside: Inside, reason: Error): void {
   const known = translateError(reason)
+  const { modes, options } = inside
   inside.lastError = known
   inside.interrupted = true
   const facts = { code: known.code, reason: known.message }
-  inside.options.ports.log.warn(facts, 'No listening connection: polling until it stands again.')
-  inside.modes.set('degraded')
+  // a database that does not wake up at once is not to be polled meanwhile
+  if (modes.mode === 'sleeping') options.ports.log.warn(facts, 'The database does not answer yet.')
+  inside.cycle?.failed()
+  if (modes.mode === 'sleeping') return
+  options.ports.log.warn(facts, 'No listening connection: polling until it stands again.')
+  modes.set('degraded')
+}
+
+function becomeSleeping(inside: Inside): void {
+  const { modes, options, agenda } = inside
+  const well = modes.mode === 'listening' || modes.mode === 'polling'
+  // after a turn in vain it stays known why
+  if (well) inside.lastError = undefined
+  inside.interrupted = true
+  const dueInMs = agenda.nextDueAt === Infinity ? null : agenda.nextDueAt - options.ports.clock.now()
+  if (well) options.ports.log.info({ dueInMs }, 'Nothing to do: letting the database sleep.')
+  else options.ports.log.warn({}, 'The database does not answer: leaving it alone for a while.')
+  modes.set('sleeping')
 }

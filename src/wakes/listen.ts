@@ -6,10 +6,10 @@ import { quoteChannel } from './channel-name.ts'
 import { openConnection, type Connect } from './open-connection.ts'
 import { createSelfTest, type SelfTest } from './self-test.ts'
 import { answerMs, createSession, type Session, type SessionOptions } from './session.ts'
-import { within } from './timing.ts'
+import { within } from '../within.ts'
 
 /** What {@link createListening} needs, and whom it tells. */
-export interface ListenSteps extends SessionOptions {
+export interface ListenSteps extends Omit<SessionOptions, 'signal'> {
   connect: Connect
   clock: Clock
   /** The internal channel. */
@@ -22,13 +22,17 @@ export interface ListenSteps extends SessionOptions {
   onStood: (ms: number) => void
 }
 
+/** For one connection. */
+type Steps = ListenSteps & Pick<SessionOptions, 'signal'>
+
 /**
- * Returns the function that makes one connection, listens on it until it is lost, and resolves with the
- * reason; it never rejects. LISTEN_UNSUPPORTED means that another attempt would end alike.
+ * Returns the function that makes one connection, listens on it until it is lost or the signal aborts, and
+ * resolves with the reason; it never rejects. LISTEN_UNSUPPORTED means that another attempt would end alike.
  */
-export function createListening(steps: ListenSteps): () => Promise<MillraceError> {
+export function createListening(given: ListenSteps): (signal: AbortSignal) => Promise<MillraceError> {
   let proven = false
-  return async () => {
+  return async (signal) => {
+    const steps: Steps = { ...given, signal }
     try {
       const connection = await openConnection(steps.connect, steps.clock, steps.signal)
       const selfTest = createSelfTest(steps.clock)
@@ -47,7 +51,7 @@ export function createListening(steps: ListenSteps): () => Promise<MillraceError
   }
 }
 
-function watched(steps: ListenSteps, selfTest: SelfTest): SessionOptions['onNotification'] {
+function watched(steps: Steps, selfTest: SelfTest): SessionOptions['onNotification'] {
   return (channel, payload) => {
     if (channel === steps.channel) selfTest.seen(payload)
     steps.onNotification(channel, payload)
@@ -55,7 +59,7 @@ function watched(steps: ListenSteps, selfTest: SelfTest): SessionOptions['onNoti
 }
 
 async function prepare(
-  steps: ListenSteps,
+  steps: Steps,
   connection: DirectConnection,
   given: { session: Session; selfTest: SelfTest; proven: boolean },
 ): Promise<void> {
@@ -71,11 +75,7 @@ async function prepare(
 }
 
 /** Alone and first, so that a server that takes no LISTEN at all (a standby) is told from a bad channel. */
-async function listenInternally(
-  steps: ListenSteps,
-  connection: DirectConnection,
-  session: Session,
-): Promise<void> {
+async function listenInternally(steps: Steps, connection: DirectConnection, session: Session): Promise<void> {
   try {
     await session.run('LISTEN', () => connection.execute(`LISTEN ${quoteChannel(steps.channel)}`))
   } catch (error) {
@@ -95,7 +95,7 @@ async function sendOn(connection: DirectConnection, channel: string, nonce: stri
  * From a second session, until the address is proven: behind a transaction-mode pooler a session's own
  * notification comes back with the answer of the statement that sent it, while nobody else's ever comes.
  */
-async function sendFromOutside(steps: ListenSteps, nonce: string): Promise<void> {
+async function sendFromOutside(steps: Steps, nonce: string): Promise<void> {
   const outside = await openConnection(steps.connect, steps.clock, steps.signal)
   try {
     await within(
@@ -108,7 +108,7 @@ async function sendFromOutside(steps: ListenSteps, nonce: string): Promise<void>
   }
 }
 
-async function stand(steps: ListenSteps, session: Session): Promise<MillraceError> {
+async function stand(steps: Steps, session: Session): Promise<MillraceError> {
   steps.onListening()
   const since = steps.clock.now()
   const reason = await session.lost

@@ -6,9 +6,11 @@ import { MillraceError } from '../errors/millrace-error.ts'
  * - `listening`: they do, nothing needs to be polled;
  * - `polling`: this address lets none through (a transaction-mode pooler, a standby, `listen: false`);
  * - `degraded`: the connection is lost and being made again, so poll meanwhile;
+ * - `sleeping`: the connection was let go, and comes back when something is due or somebody rings; until it
+ *   stands again the loops of the process make no statement;
  * - `closed`: the end.
  */
-export type WakeMode = 'starting' | 'listening' | 'polling' | 'degraded' | 'closed'
+export type WakeMode = 'starting' | 'listening' | 'polling' | 'degraded' | 'sleeping' | 'closed'
 
 /** The mode, and word of its changes. */
 export interface WakeModes {

@@ -1,6 +1,6 @@
 import type { DirectConnection } from '../db/port.ts'
 import type { Clock } from '../ports.ts'
-import { within } from './timing.ts'
+import { within } from '../within.ts'
 
 /** Longer than a sleeping database takes to wake, shorter than anyone wants to be without wakes. */
 export const connectMs = 15_000

@@ -1,4 +1,5 @@
 import type { Ports } from '../ports.ts'
+import type { Agenda } from './agenda.ts'
 import type { WakeMode, WakeModes } from './modes.ts'
 import type { WakeSignal } from './wake-signals.ts'
 
@@ -11,6 +12,11 @@ export interface PacerOptions {
   pollMinMs?: number
   /** How far the doubling of idle polls goes. Default 60000. */
   pollMaxMs?: number
+  /**
+   * For a loop of the process: what it waits for is noted here, and while the forwarder sleeps it is not begun
+   * before the connection stands again, whatever is due. Default: it is somebody's own wait.
+   */
+  agenda?: Agenda
 }
 
 /** What a wait of a {@link Pacer} can be for. */
@@ -26,7 +32,7 @@ export interface Pacer {
   /**
    * Resolves `wake` when the wake's flag is up; `due` at `dueAt`; `poll` when it is time to look
    * without a reason, which never happens while wakes arrive; `aborted` at the end of the signal or the
-   * wake.
+   * wake, after which the pacer is of no more use.
    */
   wait(what: PacerWait): Promise<'wake' | 'due' | 'poll' | 'aborted'>
   /** There was something to do: the next polls come at the short interval again. */
@@ -38,11 +44,12 @@ const longestTimerMs = 86_400_000
 
 /**
  * Paces one loop. While wakes arrive nothing is polled: with nothing due there is not even a timer.
- * In every other mode it polls, first after `pollMinMs`, then in doubling intervals up to
+ * In every other mode but `sleeping` it polls, first after `pollMinMs`, then in doubling intervals up to
  * `pollMaxMs`, each shortened by up to a fifth so that a thousand loops do not poll in step.
  */
 export function createPacer(options: PacerOptions): Pacer {
   const { ports, modes, pollMinMs = 1000, pollMaxMs = 60_000 } = options
+  const seat = options.agenda?.join()
   let intervalMs = pollMinMs
   const pollAfter = (): number => intervalMs * (1 - ports.random() / 5)
   return {
@@ -52,13 +59,18 @@ export function createPacer(options: PacerOptions): Pacer {
         intervalMs = pollMinMs
         pollAt = ports.clock.now() + pollAfter()
       }
-      const outcome = await waitUntil({ ports, modes, what, pollAt: () => pollAt, onMode })
+      const onRest = (): void => seat?.rest(what.dueAt ?? Infinity)
+      const sleeps = seat !== undefined
+      const outcome = await waitUntil({ ports, modes, what, sleeps, pollAt: () => pollAt, onMode, onRest })
+      if (outcome === 'aborted') seat?.leave()
+      else seat?.busy()
       if (outcome === 'poll') intervalMs = Math.min(intervalMs * 2, pollMaxMs)
       if (outcome === 'wake') intervalMs = pollMinMs
       return outcome
     },
     active() {
       intervalMs = pollMinMs
+      seat?.active()
     },
   }
 }
@@ -67,8 +79,12 @@ interface Waiting {
   ports: PacerOptions['ports']
   modes: PacerOptions['modes']
   what: PacerWait
+  /** As long as the forwarder does. */
+  sleeps: boolean
   pollAt: () => number
   onMode: () => void
+  /** Called when it is not over at once. */
+  onRest: () => void
 }
 
 type Outcome = Awaited<ReturnType<Pacer['wait']>>
@@ -98,18 +114,23 @@ function waitUntil(waiting: Waiting): Promise<Outcome> {
       () => what.signal?.removeEventListener('abort', check),
       disarm,
     ]
+    let over = false
     const finish = (outcome: Outcome): void => {
+      over = true
       for (const cleanUp of cleanUps) cleanUp()
       resolve(outcome)
     }
     what.signal?.addEventListener('abort', check)
     check()
+    if (!over) waiting.onRest()
   })
 }
 
 /** What is so now, or in how many milliseconds to ask again (Infinity: not before somebody rings). */
-function decide({ ports, modes, what, pollAt }: Waiting): Outcome | { inMs: number } {
+function decide({ ports, modes, what, sleeps, pollAt }: Waiting): Outcome | { inMs: number } {
   if (what.signal?.aborted || what.wake.closed || modes.mode === 'closed') return 'aborted'
+  // the agenda has it, and the forwarder comes back for it
+  if (sleeps && modes.mode === 'sleeping') return { inMs: Infinity }
   if (what.wake.take()) return 'wake'
   const now = ports.clock.now()
   const dueAt = what.dueAt ?? Infinity
@@ -120,5 +141,5 @@ function decide({ ports, modes, what, pollAt }: Waiting): Outcome | { inMs: numb
 }
 
 function polls(mode: WakeMode): boolean {
-  return mode !== 'listening' && mode !== 'closed'
+  return mode === 'starting' || mode === 'polling' || mode === 'degraded'
 }

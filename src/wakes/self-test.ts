@@ -2,7 +2,7 @@ import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
 import { createDeferred } from './deferred.ts'
 import type { Session } from './session.ts'
-import { within } from './timing.ts'
+import { within } from '../within.ts'
 
 /** A notification takes a few milliseconds; this is for a server under heavy load. */
 export const selfTestMs = 5000

@@ -3,7 +3,7 @@ import { translateError } from '../db/translate-error.ts'
 import type { Clock } from '../ports.ts'
 import { quoteChannel } from './channel-name.ts'
 import { createDeferred } from './deferred.ts'
-import { within } from './timing.ts'
+import { within } from '../within.ts'
 
 /** How long the database may take over a LISTEN or a heartbeat before the connection counts as lost. */
 export const answerMs = 10_000

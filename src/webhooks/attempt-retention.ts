@@ -1,5 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { toNumber } from '../db/decode.ts'
+import { isOurs } from '../db/fence.ts'
 import type { Db } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 
@@ -20,7 +21,7 @@ export interface AttemptRetentionOptions {
 
 /**
  * Removes attempts older than 30 days, and of each webhook what goes beyond the newest 10,000, in small steps;
- * several workers may run it at once. Returns how many it removed.
+ * several workers may run it at once, and in a database of another environment none does (W7). Returns how many it removed.
  */
 export async function removeOldAttempts(db: Db, options: AttemptRetentionOptions = {}): Promise<number> {
   const { isOver = () => false } = options
@@ -31,13 +32,15 @@ export async function removeOldAttempts(db: Db, options: AttemptRetentionOptions
   return removed
 }
 
-function agedOut({ tables: { attempts } }: Db): SQL {
+function agedOut(db: Db): SQL {
+  const { attempts } = db.tables
   return sql`select a.id from ${attempts} a
-    where a.at < now() - ${maxAgeDays}::integer * interval '1 day'
+    where a.at < now() - ${maxAgeDays}::integer * interval '1 day' and ${isOurs(db)}
     order by a.at limit ${stepRows}::integer for update skip locked`
 }
 
-function beyondTheCap({ tables: { attempts, webhooks } }: Db, cap: number): SQL {
+function beyondTheCap(db: Db, cap: number): SQL {
+  const { attempts, webhooks } = db.tables
   return sql`select old.id from ${webhooks} w
     cross join lateral (
       select k.id from ${attempts} k where k.webhook_id = w.id order by k.id desc offset ${cap - 1}::integer limit 1
@@ -46,7 +49,18 @@ function beyondTheCap({ tables: { attempts, webhooks } }: Db, cap: number): SQL 
       select o.id from ${attempts} o where o.webhook_id = w.id and o.id < edge.id
       order by o.id limit ${stepRows}::integer for update skip locked
     ) old
+    where ${isOurs(db)}
     limit ${stepRows}::integer`
+}
+
+/** Whether {@link removeOldAttempts} would remove something, as a condition. */
+export function attemptsAreOld(db: Db): SQL<boolean> {
+  const { attempts, webhooks } = db.tables
+  return sql`(exists (select 1 from ${attempts} a where a.at < now() - ${maxAgeDays}::integer * interval '1 day')
+    or ((select max(a.id) - min(a.id) from ${attempts} a) >= ${maxPerWebhook}::bigint and exists (
+      select 1 from ${webhooks} w cross join lateral (
+        select 1 from ${attempts} k where k.webhook_id = w.id
+        order by k.id desc offset ${maxPerWebhook}::integer limit 1) beyond)))`
 }
 
 async function remove(db: Db, old: SQL): Promise<number> {

@@ -1,3 +1,5 @@
+import type { Cancel } from './cancel.ts'
+
 /** One time limit over all that an attempt does. */
 export interface Deadline {
   signal: AbortSignal
@@ -12,8 +14,8 @@ export interface Deadline {
   clear(): void
 }
 
-/** Starts a deadline that also ends when one of the given signals aborts. */
-export function startDeadline(timeoutMs: number, outer: readonly (AbortSignal | undefined)[]): Deadline {
+/** Starts a deadline that also ends when one of the given is cancelled. */
+export function startDeadline(timeoutMs: number, outer: readonly (Cancel | undefined)[]): Deadline {
   const controller = new AbortController()
   let ended: 'timeout' | 'aborted' | null = null
   const end = (how: 'timeout' | 'aborted') => {
@@ -22,17 +24,17 @@ export function startDeadline(timeoutMs: number, outer: readonly (AbortSignal | 
   }
   const abort = () => end('aborted')
   const timer = setTimeout(() => end('timeout'), timeoutMs)
-  for (const signal of outer) {
-    if (signal?.aborted === true) abort()
-    signal?.addEventListener('abort', abort)
-  }
+  const links = outer.map((cancel) => {
+    if (cancel?.cancelled === true) abort()
+    return cancel?.add(abort)
+  })
   return {
     signal: controller.signal,
     race: (work) => Promise.race([work, rejectOnAbort(controller.signal)]),
     ended: () => ended,
     clear() {
       clearTimeout(timer)
-      for (const signal of outer) signal?.removeEventListener('abort', abort)
+      for (const [index, link] of links.entries()) if (link !== undefined) outer[index]?.delete(link)
     },
   }
 }

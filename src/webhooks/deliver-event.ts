@@ -42,14 +42,14 @@ export function createDelivery(options: DeliveryOptions): (installationId: strin
   const { sender, ports } = options
   const signerOf = createSignerCache(options)
   return (installationId) => ({
-    async attempt(webhook, event, signal) {
+    async attempt(webhook, event, cancel) {
       const signer = await signerOf(webhook)
       if ('kind' in signer) return signer
       const { headers, body } = await signedRequest(webhook, event, messageId(installationId, event.offset), {
         signer,
         now: ports.clock.now(),
       })
-      return sender.send({ url: webhook.url, headers, body, timeoutMs: webhook.timeoutMs, signal })
+      return sender.send({ url: webhook.url, headers, body, timeoutMs: webhook.timeoutMs, cancel })
     },
     judge(webhook, event, attempt, result) {
       const outcome = decideOutcome({

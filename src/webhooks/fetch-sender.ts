@@ -1,4 +1,5 @@
 import { encodedNote, readAnswerText } from './answer-text.ts'
+import { createCancel, type Cancel } from './cancel.ts'
 import { startDeadline } from './deadline.ts'
 import { forbiddenTarget, prepareHeaders } from './send-request.ts'
 import { toSendFailure } from './send-error.ts'
@@ -19,25 +20,21 @@ export interface FetchSenderOptions {
  * networks (Cloudflare, Deno Deploy, Vercel). On Node use node-sender.ts.
  */
 export function createFetchSender(options: FetchSenderOptions): Sender {
-  const closing = new AbortController()
+  const closing = createCancel()
   return {
-    send: (request) => send(request, options, closing.signal),
+    send: (request) => send(request, options, closing),
     async close() {
-      closing.abort()
+      closing.cancel()
     },
   }
 }
 
-async function send(
-  request: SendRequest,
-  options: FetchSenderOptions,
-  closing: AbortSignal,
-): Promise<SendResult> {
+async function send(request: SendRequest, options: FetchSenderOptions, closing: Cancel): Promise<SendResult> {
   const nowMs = options.monotonicMs ?? (() => performance.now())
   const startMs = nowMs()
   const check = checkTargetUrl(request.url, options.policy)
   if (!check.ok) return forbiddenTarget(check.reason)
-  const deadline = startDeadline(request.timeoutMs, [request.signal, closing])
+  const deadline = startDeadline(request.timeoutMs, [request.cancel, closing])
   try {
     const answer = await deadline.race(exchange(check.url, request, options, deadline.signal))
     return { kind: 'answer', ...answer, durationMs: nowMs() - startMs }

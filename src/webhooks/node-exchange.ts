@@ -1,76 +1,100 @@
 import type { Agent, Dispatcher } from 'undici'
 import { collectAnswer, encodedNote } from './answer-text.ts'
+import type { Link } from './linked-list.ts'
 import { toSendFailure, type AttemptEnd } from './send-error.ts'
 import { prepareHeaders } from './send-request.ts'
-import type { SendAnswer, SendRequest, SendResult } from './sender.ts'
-
-/** One exchange that is under way. */
-export interface Exchange {
-  result: Promise<SendResult>
-  /** Gives it up: its result is `aborted`. */
-  abort(): void
-}
+import type { SendRequest, SendResult } from './sender.ts'
 
 /**
- * Sends one request and reads the start of the answer, under one deadline. It speaks undici's dispatch
- * interface itself: a promise, a timer and a handler, where `request` adds a stream and an abort signal for
- * every attempt, which at thousands a second is half of the work.
+ * One exchange that is under way: sends a request and reads the start of the answer, under one deadline.
+ * It speaks undici's dispatch interface itself: a promise, a timer and a handler, where `request` adds a
+ * stream and an abort signal for every attempt, which at thousands a second is half of the work.
  */
-export function startExchange(agent: Agent, url: URL, request: SendRequest, nowMs: () => number): Exchange {
-  const startMs = nowMs()
-  const answer = collectAnswer()
-  let controller: Dispatcher.DispatchController | null = null
-  let head: Pick<SendAnswer, 'status' | 'retryAfter'> & { encoding: string | null } = {
-    ...{ status: 0, retryAfter: null, encoding: null },
-  }
-  let settle: ((result: SendResult) => void) | null = null
-  const result = new Promise<SendResult>((resolve) => void (settle = resolve))
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly result: Promise<SendResult>
+  readonly #request: SendRequest
+  readonly #nowMs: () => number
+  readonly #startMs: number
+  readonly #answer = collectAnswer()
+  readonly #timer: ReturnType<typeof setTimeout>
+  readonly #link: Link<() => void> | null
+  #settle: ((result: SendResult) => void) | null = null
+  #controller: Dispatcher.DispatchController | null = null
+  #status = 0
+  #retryAfter: string | null = null
+  #encoding: string | null = null
 
-  /** The first end counts. What is still open of the exchange is broken off; undici may not even have begun. */
-  function finish(make: (durationMs: number) => SendResult): void {
-    if (settle === null) return
-    const done = settle
-    settle = null
-    clearTimeout(timer)
-    request.signal?.removeEventListener('abort', abort)
-    done(make(nowMs() - startMs))
+  constructor(request: SendRequest, nowMs: () => number) {
+    this.#request = request
+    this.#nowMs = nowMs
+    this.#startMs = nowMs()
+    this.result = new Promise((resolve) => void (this.#settle = resolve))
+    this.#timer = setTimeout(() => this.#end('timeout'), request.timeoutMs)
+    this.#link = request.cancel?.add(() => this.abort()) ?? null
+    if (request.cancel?.cancelled === true) this.abort()
   }
-  function end(how: AttemptEnd): void {
-    finish((durationMs) => toSendFailure(null, how, request.timeoutMs, durationMs))
-    controller?.abort(new Error('the attempt is over'))
+
+  /** Sends the request, unless it was given up already. */
+  start(agent: Agent, url: URL): Promise<SendResult> {
+    if (this.#settle !== null) agent.dispatch(optionsOf(url, this.#request), this)
+    return this.result
   }
-  function answered(): void {
-    const { status, retryAfter, encoding } = head
+
+  /** Gives it up: its result is `aborted`. */
+  abort(): void {
+    this.#end('aborted')
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#settle === null) controller.abort(new Error('the attempt is over'))
+  }
+
+  onResponseStart(
+    ...[, status, headers]: Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>
+  ): void {
+    this.#status = status
+    this.#retryAfter = firstOf(headers['retry-after'])
+    this.#encoding = firstOf(headers['content-encoding'])
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    if (this.#answer.add(chunk)) return
+    this.onResponseEnd()
+    controller.abort(new Error('the rest of the answer is not read'))
+  }
+
+  onResponseEnd(): void {
+    const encoding = this.#encoding
     const plain = encoding === null || encoding.toLowerCase() === 'identity'
-    const body = plain ? answer.text() : encodedNote(encoding)
-    finish((durationMs) => ({ kind: 'answer', status, retryAfter, body, durationMs }))
+    const body = plain ? this.#answer.text() : encodedNote(encoding)
+    const durationMs = this.#nowMs() - this.#startMs
+    this.#finish({ kind: 'answer', status: this.#status, retryAfter: this.#retryAfter, body, durationMs })
   }
-  const abort = (): void => end('aborted')
-  const timer = setTimeout(() => end('timeout'), request.timeoutMs)
-  if (request.signal?.aborted === true) abort()
-  else request.signal?.addEventListener('abort', abort)
 
-  const handler: Dispatcher.DispatchHandler = {
-    onRequestStart(started) {
-      controller = started
-      if (settle === null) started.abort(new Error('the attempt is over'))
-    },
-    onResponseStart(_controller, status, headers) {
-      const encoding = firstOf(headers['content-encoding'])
-      head = { status, retryAfter: firstOf(headers['retry-after']), encoding }
-    },
-    onResponseData(started, chunk) {
-      if (answer.add(chunk)) return
-      answered()
-      started.abort(new Error('the rest of the answer is not read'))
-    },
-    onResponseEnd: answered,
-    onResponseError(_controller, error) {
-      finish((durationMs) => toSendFailure(error, null, request.timeoutMs, durationMs))
-    },
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(error, null)
   }
-  if (settle !== null) agent.dispatch({ ...optionsOf(url, request) }, handler)
-  return { result, abort }
+
+  /** What is still open of the exchange is broken off; undici may not even have begun. */
+  #end(how: AttemptEnd): void {
+    this.#fail(null, how)
+    this.#controller?.abort(new Error('the attempt is over'))
+  }
+
+  #fail(error: Error | null, how: AttemptEnd | null): void {
+    this.#finish(toSendFailure(error, how, this.#request.timeoutMs, this.#nowMs() - this.#startMs))
+  }
+
+  /** The first end counts. */
+  #finish(result: SendResult): void {
+    if (this.#settle === null) return
+    const settle = this.#settle
+    this.#settle = null
+    clearTimeout(this.#timer)
+    if (this.#link !== null) this.#request.cancel?.delete(this.#link)
+    settle(result)
+  }
 }
 
 function optionsOf(url: URL, request: SendRequest): Dispatcher.DispatchOptions {

@@ -1,6 +1,7 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import { encodedNote, readAnswerText } from './answer-text.ts'
+import { createCancel } from './cancel.ts'
 import { startDeadline } from './deadline.ts'
 import { createGuardedConnector, type TargetGuardOptions } from './node-target-guard.ts'
 import { forbiddenTarget, prepareHeaders } from './send-request.ts'
@@ -20,13 +21,13 @@ const idleMs = 4_000
  */
 export function createHttp2Sender(options: TargetGuardOptions): Sender {
   const sessions = createSessions(options)
-  const closing = new AbortController()
+  const closing = createCancel()
   return {
     async send(request) {
       const startMs = performance.now()
       const check = checkTargetUrl(request.url, options.policy)
       if (!check.ok) return forbiddenTarget(check.reason)
-      const deadline = startDeadline(request.timeoutMs, [request.signal, closing.signal])
+      const deadline = startDeadline(request.timeoutMs, [request.cancel, closing])
       try {
         const exchanged = sessions
           .of(check.url)
@@ -40,7 +41,7 @@ export function createHttp2Sender(options: TargetGuardOptions): Sender {
       }
     },
     async close() {
-      closing.abort()
+      closing.cancel()
       await sessions.close()
     },
   }

@@ -1,5 +1,6 @@
 import { Agent } from 'undici'
-import { startExchange, type Exchange } from './node-exchange.ts'
+import { createLinkedList } from './linked-list.ts'
+import { Exchange } from './node-exchange.ts'
 import type { ResolveName } from './node-resolve.ts'
 import { createGuardedConnector } from './node-target-guard.ts'
 import { forbiddenTarget } from './send-request.ts'
@@ -34,22 +35,22 @@ export function createNodeSender(options: NodeSenderOptions): Sender {
   })
   const nowMs = options.monotonicMs ?? (() => performance.now())
   const checkTarget = createTargetCheck(options.policy)
-  const underWay = new Set<Exchange>()
+  const underWay = createLinkedList<Exchange>()
   let closed = false
   return {
     async send(request) {
       const check = checkTarget(request.url)
       if (!check.ok) return forbiddenTarget(check.reason)
       if (closed) return toSendFailure(null, 'aborted', request.timeoutMs, 0)
-      const exchange = startExchange(agent, check.url, request, nowMs)
-      underWay.add(exchange)
-      const result = await exchange.result
-      underWay.delete(exchange)
+      const exchange = new Exchange(request, nowMs)
+      const link = underWay.add(exchange)
+      const result = await exchange.start(agent, check.url)
+      underWay.remove(link)
       return result
     },
     async close() {
       closed = true
-      for (const exchange of underWay) exchange.abort()
+      underWay.forEach((exchange) => exchange.abort())
       await agent.destroy()
     },
   }

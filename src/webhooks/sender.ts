@@ -1,3 +1,5 @@
+import type { Cancel } from './cancel.ts'
+
 /** One attempt to deliver: a POST that is ready to go. */
 export interface SendRequest {
   url: string
@@ -6,7 +8,7 @@ export interface SendRequest {
   /** One deadline over name lookup, connect, headers and body of the answer. */
   timeoutMs: number
   /** Gives the attempt up; its result is then `aborted`. */
-  signal?: AbortSignal
+  cancel?: Cancel
 }
 
 /** Why no complete answer came. */

@@ -7,7 +7,10 @@ import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readSettings } from '../../src/settings.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { startApiServer, type ApiServer } from '../support/api-server.ts'
+import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
 import { envOf, run } from './support/run.ts'
+
+if (!hasPgBouncer) process.stderr.write('not run: doctor behind a real PgBouncer (there is none here)\n')
 
 let server: ApiServer
 let empty: TestDatabase
@@ -88,6 +91,26 @@ describe('millrace doctor', () => {
       text: expect.stringMatching(/^polling, so everything comes later: /),
     })
   })
+
+  it.runIf(hasPgBouncer)(
+    'tells a pooler that lets no wake through, whatever its address looks like',
+    async () => {
+      const pooler = await startPgBouncer(server.databaseUrl)
+      try {
+        const DATABASE_URL = pooler.through(server.databaseUrl)
+        const { topics } = await doctor({ DATABASE_URL })
+        expect(topics.wakes).toMatchObject({
+          level: 'warn',
+          text: expect.stringMatching(/^polling, .* is this a transaction-mode pooler\?$/),
+        })
+        expect(topics.migrations?.level).toBe('ok')
+        const both = await doctor({ DATABASE_URL, DATABASE_URL_UNPOOLED: server.databaseUrl })
+        expect(both.topics.wakes).toMatchObject(ok(/^listening/))
+      } finally {
+        await pooler.close()
+      }
+    },
+  )
 
   it('tells a database that is away, in one finding', async () => {
     const { code, topics } = await doctor({ DATABASE_URL: 'postgres://u:secret@127.0.0.1:9/x' })

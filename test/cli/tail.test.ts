@@ -91,6 +91,26 @@ describe('millrace tail', () => {
     expect(command.out()).not.toContain('"old"')
   })
 
+  it('lets the server wait for what comes, instead of asking again and again', async () => {
+    const { offsets } = await publish('waiting', '0')
+    const asked: string[] = []
+    const fetch: typeof globalThis.fetch = (input, init) => {
+      asked.push(new URL(input as string).searchParams.get('wait') ?? 'at once')
+      return globalThis.fetch(input, init)
+    }
+    const command = tail(['waiting', '--from', String(offsets[0]), '--follow'], { fetch })
+    for (let n = 1; n <= 3; n++) {
+      await expect.poll(() => asked.length).toBe(n)
+      await publish('waiting', String(n))
+      await command.until((out) => out.includes(`a  ${n}\n`))
+    }
+    await expect.poll(() => asked.length).toBe(4)
+    expect(new Set(asked).size).toBe(1)
+    expect(Number(asked[0])).toBeGreaterThan(0)
+    command.interrupt()
+    expect(await command.done).toBe(0)
+  })
+
   it('honours NO_COLOR', async () => {
     await publish('plain', '1')
     const command = tail(['plain', '--no-follow', '--from', 'start'], { tty: true, env: { NO_COLOR: '1' } })

@@ -1,5 +1,6 @@
 import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe } from 'vitest'
+import { createNeonFetchDb } from '../../src/db/drivers/neon-fetch.ts'
 import { createNeonHttpDb } from '../../src/db/drivers/neon-http.ts'
 import { createNodeNeonWsDb } from '../../src/db/drivers/neon-ws-node.ts'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
@@ -28,7 +29,7 @@ export interface ContractDatabase {
   close(): Promise<void>
 }
 
-/** One of the four drivers, as the suites see it. */
+/** One of the five drivers, as the suites see it. */
 export interface Binding {
   name: string
   capabilities: BindingCapabilities
@@ -44,6 +45,11 @@ const bindings: Binding[] = [
     name: 'neon-http',
     capabilities: { interactiveTx: false, listen: false, sessionLocks: false, sessions: true },
     create: () => throughGateway(createNeonHttpDb),
+  },
+  {
+    name: 'neon-fetch',
+    capabilities: { interactiveTx: false, listen: false, sessionLocks: false, sessions: true },
+    create: () => throughGateway(createNeonFetchDb),
   },
   { name: 'pglite', capabilities: { ...full, sessions: false }, create: onPglite },
 ]

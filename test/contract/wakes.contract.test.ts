@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { publishEvents } from '../../src/streams/publish-events.ts'
+import { trimStream } from '../../src/streams/trim-stream.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
 import { createForwarder, type Forwarder } from '../../src/wakes/forwarder.ts'
 import { notify } from '../../src/wakes/notify.ts'
@@ -77,6 +78,24 @@ describeOnEveryDriver(
       await db.transaction((tx) => publishEvents(db, 'watched', [event], { tx: tx.drizzle }))
       expect(await soon(wake.wait(), 'a wake')).toBe('wake')
       expect(otherWake.take()).toBe(false)
+    })
+
+    it('S4: is not woken by a trim, in a transaction or by itself', async () => {
+      const { db } = given()
+      const event = { type: 't', dataText: '1' }
+      const { offsets } = await publishEvents(db, 'trimmed', [event, event, event])
+      const barrier = await publishEvents(db, 'barrier', [event])
+      const wakes = start()
+      await soon(wakes.waitFor('listening'), 'listening')
+      const wake = wakes.subscribeWakes([`s${barrier.streamId}`])
+      const heard: string[] = []
+      wakes.onWake((subject) => heard.push(subject))
+      expect(await trimStream(db, 'trimmed', offsets[0]!)).toBe(1)
+      await db.transaction((tx) => trimStream(db, 'trimmed', offsets[1]!, { tx: tx.drizzle }))
+      // notifications come in the order of the commits: what a trim had sent would be here before this one
+      await publishEvents(db, 'barrier', [event])
+      expect(await soon(wake.wait(), 'a wake')).toBe('wake')
+      expect(heard).toEqual([`s${barrier.streamId}`])
     })
 
     const severable = binding.capabilities.sessions

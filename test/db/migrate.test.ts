@@ -6,6 +6,7 @@ import { createPgliteDb } from '../../src/db/drivers/pglite.ts'
 import { assertMigrated, checkMigrations } from '../../src/db/migrate/check-migrations.ts'
 import { migrate } from '../../src/db/migrate/migrate.ts'
 import type { MigrationFile } from '../../src/db/migrate/migration-file.ts'
+import { objectsOf } from '../../src/db/migrate/objects.ts'
 import { readMigrationFiles } from '../../src/db/migrate/node-files.ts'
 import type { Db } from '../../src/db/port.ts'
 import { qualified, runQuery } from '../../src/db/run.ts'
@@ -121,9 +122,9 @@ describe.each(places)('migrating $name', ({ create }) => {
     await runQuery(db, sql`insert into ${qualified(db, 'streams')} (name) values ('kept')`)
     const later = await migrate(db, { files: [...files, added] })
     expect(later).toEqual({ applied: ['9000_added'], already: names })
-    expect(await runQuery(db, sql`select name, added from ${qualified(db, 'streams')} where name = 'kept'`)).toEqual([
-      { name: 'kept', added: null },
-    ])
+    expect(
+      await runQuery(db, sql`select name, added from ${qualified(db, 'streams')} where name = 'kept'`),
+    ).toEqual([{ name: 'kept', added: null }])
   })
 
   it('leaves nothing of a file that fails, keeps those before it, and names it', async () => {
@@ -206,5 +207,45 @@ describe('the migration files', () => {
         .map((line) => `${name}: ${line}`),
     )
     expect(unquoted).toEqual([])
+  })
+
+  it('only ever add: outside of the functions they make, nothing is dropped or deleted', () => {
+    const destructive = files.flatMap(({ name, sql: text }) =>
+      text
+        .replace(/AS \$\$[^]*?\$\$/g, '')
+        .split('\n')
+        .filter((line) => /^\s*(DROP|DELETE|TRUNCATE)\b|\bDROP (COLUMN|CONSTRAINT)\b/i.test(line))
+        .map((line) => `${name}: ${line}`),
+    )
+    expect(destructive).toEqual([])
+  })
+})
+
+describe('what the migrations make', () => {
+  it('is read from them, without what a later one drops again', () => {
+    const text = 'CREATE TABLE "millrace"."a" (id int);\nCREATE FUNCTION "millrace"."f"() RETURNS int\n'
+    const later = 'DROP TABLE "millrace"."a";\nCREATE OR REPLACE FUNCTION "millrace"."g"() RETURNS int'
+    const named = (...texts: string[]) =>
+      objectsOf(texts.map((sql) => ({ name: 'x', sql }))).map(({ kind, name }) => `${kind} ${name}`)
+    expect(named(text)).toEqual(['table a', 'function f'])
+    expect(named(text, later)).toEqual(['function f', 'function g'])
+  })
+
+  it('is all that the schema then holds', async () => {
+    const db = open(await emptyDatabase())
+    await migrate(db, { files })
+    const rows = await runQuery<{ name: string }>(
+      db,
+      sql`select case c.relkind when 'r' then 'table ' else 'sequence ' end || c.relname as name
+          from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+          where n.nspname = ${db.schema} and c.relkind in ('r', 'S') and not exists (
+            select 1 from pg_catalog.pg_depend d where d.objid = c.oid and d.deptype = 'i')
+        union all
+        select case p.prokind when 'f' then 'function ' else 'procedure ' end || p.proname
+          from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+          where n.nspname = ${db.schema}`,
+    )
+    const made = objectsOf(files).map(({ kind, name }) => `${kind} ${name}`)
+    expect(rows.map(({ name }) => name).toSorted()).toEqual(made.toSorted())
   })
 })

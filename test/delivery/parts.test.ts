@@ -232,6 +232,31 @@ describe('the page reader', () => {
     expect(reads).toEqual([0, 9])
   })
 
+  it('reads on where a stream was left, once for all, and not at all where it was never read', async () => {
+    const { reads, read } = reader({ 0: page })
+    await read.readOn('s')
+    expect(reads).toEqual([])
+    await read.read('s', 0)
+    // nothing has happened since
+    await read.readOn('s')
+    expect(reads).toEqual([0])
+    read.wake('s')
+    await Promise.all([read.readOn('s'), read.read('s', 9)])
+    expect(reads).toEqual([0, 9])
+  })
+
+  it('takes a stream that reaches further than was read for woken, and no other', async () => {
+    const { read } = reader({ 0: page })
+    await read.read('s', 0)
+    read.reaches('s', 9)
+    expect(read.generation('s')).toBe(0)
+    read.reaches('s', 10)
+    expect(read.generation('s')).toBe(1)
+    // the page is older than the wake: even what it holds may have more behind it
+    read.reaches('s', 9)
+    expect(read.generation('s')).toBe(2)
+  })
+
   it('does not share a read that began before a wake with who asks after it (S6)', async () => {
     const gates: (() => void)[] = []
     let reads = 0

@@ -256,10 +256,10 @@ describe('races at the database', () => {
       budgetMs: 20_000,
       delivery: (installation) => ({
         ...delivery(installation),
-        attempt: async (webhook, event, signal) => {
+        attempt: async (webhook, event, cancel) => {
           // after the page was read to its end
           if (event.offset === first) await (more = world.publish(['b']))
-          return delivery(installation).attempt(webhook, event, signal)
+          return delivery(installation).attempt(webhook, event, cancel)
         },
       }),
     })

@@ -3,6 +3,7 @@ import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { createApp } from '../../src/http/app.ts'
 import { liveParts } from '../../src/node/live-parts.ts'
+import { defaultPoll } from '../../src/node/pace.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
 import { createForwarder, type Forwarder } from '../../src/wakes/forwarder.ts'
 import { createDrivenClock } from '../support/clock.ts'
@@ -36,7 +37,7 @@ beforeAll(async () => {
     ports,
     targetPolicy: {},
     sealer: null,
-    ...liveParts(db, { forwarder }, ports),
+    ...liveParts(db, { forwarder }, { ports, poll: defaultPoll }),
   })
   const target = { fetch: async (request: Request) => app.fetch(request), db, rootKey, close: async () => {} }
   api = createApi(() => target)

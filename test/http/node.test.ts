@@ -14,48 +14,40 @@ import { httpSuite } from './suite/http-suite.ts'
 
 const rootKey = 'Root-key-0123456789'
 
-httpSuite(
-  'the HTTP API in Node, through a socket, over node-postgres',
-  async () => {
-    const database = await createMigratedDatabase()
-    const db = createNodePostgresDb({ url: database.url })
-    const server = await listen(await appOn(db))
-    return {
-      fetch: server.fetch,
-      db,
-      rootKey,
-      async close() {
-        await server.close()
-        await db.close()
-        await database.drop()
-      },
-    }
-  },
-  { work: true },
-)
+httpSuite('the HTTP API in Node, through a socket, over node-postgres', async () => {
+  const database = await createMigratedDatabase()
+  const db = createNodePostgresDb({ url: database.url })
+  const server = await listen(await appOn(db))
+  return {
+    fetch: server.fetch,
+    db,
+    rootKey,
+    async close() {
+      await server.close()
+      await db.close()
+      await database.drop()
+    },
+  }
+})
 
-httpSuite(
-  'the HTTP API in Node over neon-http',
-  async () => {
-    const database = await createMigratedDatabase()
-    const gateway = await startGateway(database.url)
-    const overHttp = createNeonHttpDb({ url: database.url, gateway })
-    const db = createNodePostgresDb({ url: database.url })
-    const app = await appOn(overHttp)
-    return {
-      fetch: async (request) => app.fetch(request),
-      db,
-      rootKey,
-      async close() {
-        await overHttp.close()
-        await gateway.close()
-        await db.close()
-        await database.drop()
-      },
-    }
-  },
-  { work: true },
-)
+httpSuite('the HTTP API in Node over neon-http', async () => {
+  const database = await createMigratedDatabase()
+  const gateway = await startGateway(database.url)
+  const overHttp = createNeonHttpDb({ url: database.url, gateway })
+  const db = createNodePostgresDb({ url: database.url })
+  const app = await appOn(overHttp)
+  return {
+    fetch: async (request) => app.fetch(request),
+    db,
+    rootKey,
+    async close() {
+      await overHttp.close()
+      await gateway.close()
+      await db.close()
+      await database.drop()
+    },
+  }
+})
 
 async function appOn(db: Db): Promise<Hono> {
   const sealer = await createSealer({ current: 'a passphrase that is long enough' })

@@ -6,32 +6,28 @@ import { startWorkerd } from './support/workerd.ts'
 
 const rootKey = 'Root-key-0123456789'
 
-httpSuite(
-  'the HTTP API in workerd over neon-http',
-  async () => {
-    const database = await createMigratedDatabase()
-    const gateway = await startGateway(database.url)
-    const db = createNodePostgresDb({ url: database.url })
-    const worker = await startWorkerd({
-      entry: 'workers/edge.ts',
-      bindings: {
-        DATABASE_URL: database.url,
-        MILLRACE_NEON_GATEWAY: `${gateway.host}:${gateway.port}`,
-        MILLRACE_ROOT_KEY: rootKey,
-        MILLRACE_ENCRYPTION_KEY: 'a passphrase that is long enough',
-      },
-    })
-    return {
-      fetch: worker.fetch,
-      db,
-      rootKey,
-      async close() {
-        await worker.close()
-        await gateway.close()
-        await db.close()
-        await database.drop()
-      },
-    }
-  },
-  { work: false },
-)
+httpSuite('the HTTP API in workerd over neon-http', async () => {
+  const database = await createMigratedDatabase()
+  const gateway = await startGateway(database.url)
+  const db = createNodePostgresDb({ url: database.url })
+  const worker = await startWorkerd({
+    entry: 'workers/edge.ts',
+    bindings: {
+      DATABASE_URL: database.url,
+      MILLRACE_NEON_GATEWAY: `${gateway.host}:${gateway.port}`,
+      MILLRACE_ROOT_KEY: rootKey,
+      MILLRACE_ENCRYPTION_KEY: 'a passphrase that is long enough',
+    },
+  })
+  return {
+    fetch: worker.fetch,
+    db,
+    rootKey,
+    async close() {
+      await worker.close()
+      await gateway.close()
+      await db.close()
+      await database.drop()
+    },
+  }
+})

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { startHousekeeping } from '../../src/node/housekeeping.ts'
-import { saveOffset } from '../../src/streams/consumer-offsets.ts'
+import { createAgenda } from '../../src/wakes/agenda.ts'
+import { saveOffset, seekOffset } from '../../src/streams/consumer-offsets.ts'
 import { configureStream } from '../../src/streams/configure-stream.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
@@ -95,6 +96,29 @@ describe('retention', () => {
     expect((await run()).deleted).toBe(2)
   })
 
+  it('with keepUnread spares what a consumer wants who comes, or goes back, after its bound was found', async () => {
+    await configureStream(db, stream, { count: 0, keepUnread: true })
+    const spy = countStatements(db)
+    const between = (work: () => Promise<unknown>): void => {
+      let due = true
+      spy.before(async (text) => {
+        if (!due || !text.includes('gone as')) return
+        due = false
+        await work()
+      })
+    }
+    const offsets = await publish(4)
+    const id = { stream, consumer: 'here' }
+    await saveOffset(db, id, offsets[3]!)
+    between(() => seekOffset(db, id, offsets[1]!))
+    expect((await runRetention(spy.db, { clock: systemClock })).deleted).toBe(2)
+    expect(await left()).toEqual(offsets.slice(2))
+    await saveOffset(db, id, offsets[3]!)
+    between(() => saveOffset(db, { stream, consumer: 'new' }, 0))
+    expect((await runRetention(spy.db, { clock: systemClock })).deleted).toBe(0)
+    expect(await left()).toEqual(offsets.slice(2))
+  })
+
   it('forgets expired idempotency keys, however many, by their index', async () => {
     await publish(1)
     await db.drizzle
@@ -150,9 +174,11 @@ describe('housekeeping', () => {
     const wakes = new Set<(subject: 'all' | `s${number}`) => void>()
     const housekeeping = startHousekeeping({
       db: spy.db,
-      ports: { clock, log: silentLog },
+      ports: { clock, log: silentLog, random: Math.random },
       forwarder: {
         mode: 'listening',
+        onMode: () => () => {},
+        agenda: createAgenda(clock),
         onWake: (fn) => {
           wakes.add(fn)
           return () => void wakes.delete(fn)

@@ -36,6 +36,13 @@ export async function createTestDatabase(options: { template?: TestTemplate } = 
   })
 }
 
+/** A copy of a database, as a branch is one. Nobody may be connected to the original meanwhile. */
+export async function copyDatabase(url: string): Promise<TestDatabase> {
+  const name = `${inject('databasePrefix')}${randomBytes(6).toString('hex')}`
+  await withAdmin((admin) => createDatabase(admin, name, new URL(url).pathname.slice(1)))
+  return { url: urlOf(name), drop: () => withAdmin((client) => dropDatabase(client, name)) }
+}
+
 /** The admin URL of the run's server with another database in it. */
 export function urlOf(database: string): string {
   const url = new URL(inject('adminUrl'))

@@ -46,7 +46,12 @@ async function startOwnServer(): Promise<{ url: string; stop(): Promise<void> }>
   await chmod(folder, 0o755)
   const server = await startEmbeddedPostgres({
     dataDir: folder,
-    settings: { max_connections: 300, max_prepared_transactions: 50 },
+    settings: {
+      max_connections: 300,
+      max_prepared_transactions: 50,
+      // counts statements for those tests that say how many there are
+      shared_preload_libraries: 'pg_stat_statements',
+    },
     log: problemsOnly,
   })
   const atExit = (): void => endAtOnce(server.clusterDir, folder)

@@ -1,7 +1,7 @@
-import { getEventListeners } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createCancel } from '../../src/webhooks/cancel.ts'
 import { createFetchSender } from '../../src/webhooks/fetch-sender.ts'
 import { createNodeSender } from '../../src/webhooks/node-sender.ts'
 import type { ResolvedAddress } from '../../src/webhooks/node-resolve.ts'
@@ -220,15 +220,23 @@ describe.each(senders)('the %s sender', (_name, create) => {
     expect(await post(url)).toMatchObject({ kind: 'error', reason: 'protocol' })
   })
 
-  it('ends an attempt that is aborted, and leaves no listener behind', async () => {
-    const controller = new AbortController()
-    const server = await receiver(() => controller.abort())
-    const result = await post(server.origin, { signal: controller.signal })
+  it('ends an attempt that is cancelled, and begins none after', async () => {
+    const cancel = createCancel()
+    const server = await receiver(() => cancel.cancel())
+    const result = await post(server.origin, { cancel })
     expect(result).toMatchObject({ kind: 'error', reason: 'aborted' })
-    expect(getEventListeners(controller.signal, 'abort')).toEqual([])
-    const second = await post(server.origin, { signal: controller.signal })
+    const second = await post(server.origin, { cancel })
     expect(second).toMatchObject({ kind: 'error', reason: 'aborted' })
     expect(server.requests).toHaveLength(1)
+  })
+
+  it('leaves nothing behind with what could have cancelled it', async () => {
+    const cancel = createCancel()
+    const [added, deleted] = [vi.spyOn(cancel, 'add'), vi.spyOn(cancel, 'delete')]
+    const server = await receiver((_request, response) => void response.end())
+    expect(await post(server.origin, { cancel })).toMatchObject({ kind: 'answer' })
+    expect(added).toHaveBeenCalledOnce()
+    expect(deleted.mock.calls).toEqual([[added.mock.results[0]?.value]])
   })
 
   it('ends what is in flight when it is closed, and sends nothing after', async () => {

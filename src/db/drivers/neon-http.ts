@@ -4,7 +4,9 @@ import { MillraceError } from '../../errors/millrace-error.ts'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
 import type { Db } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
-import { throughGateway, useGatewayForHttp, type GatewayAddress } from './neon-gateway.ts'
+import { throughGateway, type GatewayAddress } from './gateway-address.ts'
+import { useGatewayForHttp } from './neon-gateway.ts'
+import { sendBatch } from './neon-http-batch.ts'
 import { storeClosed } from './store-closed.ts'
 
 /** How to reach a Neon database by HTTP. */
@@ -13,6 +15,8 @@ export interface NeonHttpOptions {
   url: string
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
   /** A gateway to an ordinary Postgres, in place of Neon's proxy. Default: Neon. */
   gateway?: GatewayAddress
 }
@@ -24,7 +28,7 @@ export interface NeonHttpOptions {
  * @throws INVALID_SETTING when the URL or the schema's name is malformed
  */
 export function createNeonHttpDb(options: NeonHttpOptions): Db {
-  const { url, schema = defaultSchema, gateway } = options
+  const { url, schema = defaultSchema, environment = null, gateway } = options
   assertDatabaseUrl(url, 'DATABASE_URL')
   const tables = defineTables(schema)
   if (gateway !== undefined) useGatewayForHttp(gateway)
@@ -36,12 +40,14 @@ export function createNeonHttpDb(options: NeonHttpOptions): Db {
     drizzle: keepingTypeParsers(() => drizzle(client)),
     tables,
     schema,
+    environment,
     async transaction() {
       throw new MillraceError(
         'TRANSACTION_UNSUPPORTED',
-        'neon-http has no interactive transactions: use neon-ws or node-postgres',
+        'neon-http has no interactive transactions: use batch, or neon-ws or node-postgres',
       )
     },
+    batch: (work) => sendBatch(client as never, (recorder) => drizzle(recorder as never), work),
     async connectDirect() {
       throw new MillraceError(
         'LISTEN_UNSUPPORTED',

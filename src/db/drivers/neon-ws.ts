@@ -1,9 +1,11 @@
 import { Client, Pool, type PoolClient } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-serverless'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DirectConnection } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
-import { throughGateway, useGatewayFor, type GatewayAddress } from './neon-gateway.ts'
+import { throughGateway, type GatewayAddress } from './gateway-address.ts'
+import { useGatewayFor } from './neon-gateway.ts'
 import { directNeonUrl } from './neon-url.ts'
 import { guardPool } from './pool.ts'
 import { transactionOn } from './pool-transaction.ts'
@@ -19,6 +21,8 @@ export interface NeonWsOptions {
   directUrl?: string
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
   /** The most connections in the pool. Default 10, minimum 1. */
   maxConnections?: number
   /** What `pg_stat_activity` shows, unless the URL says otherwise. Default `millrace`. */
@@ -51,7 +55,7 @@ const connectMs = 10_000
  * @throws INVALID_SETTING when a URL or the schema's name is malformed
  */
 export function createNeonWsDb(options: NeonWsOptions): Db {
-  const { url, schema = defaultSchema, maxConnections = 10 } = options
+  const { url, schema = defaultSchema, environment = null, maxConnections = 10 } = options
   assertDatabaseUrl(url, 'DATABASE_URL')
   const directUrl = options.directUrl ?? directNeonUrl(url)
   assertDatabaseUrl(directUrl, 'DATABASE_URL_UNPOOLED')
@@ -61,14 +65,17 @@ export function createNeonWsDb(options: NeonWsOptions): Db {
   const pool = new Pool({ ...config, max: maxConnections })
   ;(pool as unknown as { Client: typeof Client }).Client = ConfiguredClient
   const guarded = guardPool<PoolClient>(pool as never, (client) => cut(client as unknown as Client))
+  const transaction: Db['transaction'] = (work) =>
+    transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'neon-ws',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
     drizzle: drizzle(pool),
     tables,
     schema,
-    transaction: (work) =>
-      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema })),
+    environment,
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}): Promise<DirectConnection> {
       if (guarded.closed) throw storeClosed()
       const connectionString = throughGateway(directUrl, options.gateway)

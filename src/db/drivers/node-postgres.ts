@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/node-postgres'
 import pg from 'pg'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DirectConnection } from '../port.ts'
 import { assertDatabaseUrl } from './database-url.ts'
 import { directNeonUrl } from './neon-url.ts'
@@ -20,6 +21,8 @@ export interface NodePostgresOptions {
   directUrl?: string
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
   /** The most connections in the pool. Default 10, minimum 1. */
   maxConnections?: number
   /** What `pg_stat_activity` shows, unless the URL says otherwise. Default `millrace`. */
@@ -42,7 +45,13 @@ const keepAliveMs = 10_000
  * @throws INVALID_SETTING when a URL or the schema's name is malformed
  */
 export function createNodePostgresDb(options: NodePostgresOptions): Db {
-  const { url, schema = defaultSchema, maxConnections = 10, applicationName = 'millrace' } = options
+  const {
+    url,
+    schema = defaultSchema,
+    environment = null,
+    maxConnections = 10,
+    applicationName = 'millrace',
+  } = options
   assertDatabaseUrl(url, 'DATABASE_URL')
   const directUrl = options.directUrl ?? directNeonUrl(url)
   assertDatabaseUrl(directUrl, 'DATABASE_URL_UNPOOLED')
@@ -55,14 +64,17 @@ export function createNodePostgresDb(options: NodePostgresOptions): Db {
   }
   const pool = new pg.Pool({ ...shared, connectionString: url, max: maxConnections })
   const guarded = guardPool<pg.PoolClient>(pool as never, cut)
+  const transaction: Db['transaction'] = (work) =>
+    transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'node-postgres',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
     drizzle: drizzle(pool),
     tables,
     schema,
-    transaction: (work) =>
-      transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema })),
+    environment,
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}): Promise<DirectConnection> {
       if (guarded.closed) throw storeClosed()
       const client = new pg.Client({ ...shared, connectionString: directUrl })

@@ -1,6 +1,6 @@
 import { MillraceError } from '../../errors/millrace-error.ts'
 import type { Db } from '../port.ts'
-import type { GatewayAddress } from './neon-gateway.ts'
+import type { GatewayAddress } from './gateway-address.ts'
 
 /** The drivers that a URL can be opened with. */
 export type DriverName = 'node-postgres' | 'neon-ws' | 'neon-http'
@@ -13,6 +13,8 @@ export interface OpenDbOptions {
   directUrl?: string
   /** `MILLRACE_SCHEMA`. Default `millrace`. */
   schema?: string
+  /** `MILLRACE_ENVIRONMENT`. Default none. */
+  environment?: string | null
   /**
    * Default `auto`: node-postgres for every URL, Neon's too, since TCP is the fastest way from Node.
    * `neon-ws` is for networks that let nothing but HTTPS out.

@@ -1,6 +1,7 @@
 import { PGlite } from '@electric-sql/pglite'
 import { drizzle } from 'drizzle-orm/pglite'
 import { defaultSchema, defineTables } from '../../schema/tables.ts'
+import { batchInTransaction } from '../batch.ts'
 import type { Db, DrizzlePg } from '../port.ts'
 import { translateError } from '../translate-error.ts'
 import { openPgliteSession } from './pglite-session.ts'
@@ -17,6 +18,8 @@ export interface PgliteOptions {
   pglite?: PGlite
   /** The Postgres schema that holds Millrace. Default `millrace`. */
   schema?: string
+  /** The environment this process is for (`MILLRACE_ENVIRONMENT`): see `millrace adopt`. Default none. */
+  environment?: string | null
 }
 
 /**
@@ -26,19 +29,23 @@ export interface PgliteOptions {
  * @throws INVALID_SETTING when the schema's name is malformed
  */
 export function createPgliteDb(options: PgliteOptions = {}): Db {
-  const { schema = defaultSchema } = options
+  const { schema = defaultSchema, environment = null } = options
   const tables = defineTables(schema)
   const pglite = options.pglite ?? new PGlite(options.dataDir)
   const state: PgliteState = { closing: undefined, sessions: new Set() }
   const client = guard(pglite, state)
   const db = drizzle(client)
+  const transaction: Db['transaction'] = (work) =>
+    transactionOnPglite(db, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
     driver: 'pglite',
     capabilities: { interactiveTx: true, listen: true, sessionLocks: true },
     drizzle: db,
     tables,
     schema,
-    transaction: (work) => transaction(db, (tx) => work({ drizzle: tx, tables, schema })),
+    environment,
+    transaction,
+    batch: (work) => batchInTransaction(transaction, work),
     async connectDirect({ signal } = {}) {
       if (state.closing !== undefined) throw storeClosed()
       const session = await openPgliteSession(pglite, signal)
@@ -62,7 +69,7 @@ async function close(pglite: PGlite, state: PgliteState, owned: boolean): Promis
 }
 
 /** What `work` rejects with comes out as it is; failures of BEGIN and COMMIT are translated. */
-async function transaction<T>(
+async function transactionOnPglite<T>(
   db: ReturnType<typeof drizzle>,
   work: (tx: DrizzlePg) => Promise<T>,
 ): Promise<T> {

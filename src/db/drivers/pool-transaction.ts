@@ -24,7 +24,7 @@ export async function transactionOn<Client extends PooledClient, T>(
   let failure: { error: unknown } | undefined
   let reusable = false
   try {
-    const result = await toDrizzle(client).transaction(
+    const result = await toDrizzle(inTurn(client)).transaction(
       (tx) =>
         work(tx).catch((error: unknown) => {
           failure = { error }
@@ -43,4 +43,18 @@ export async function transactionOn<Client extends PooledClient, T>(
   } finally {
     client.release(!reusable)
   }
+}
+
+/** A client whose queries wait for one another: `pg` itself is to give that up in its next version. */
+function inTurn<Client extends PooledClient>(client: Client): Client {
+  const { query } = client as unknown as { query(...args: unknown[]): Promise<unknown> }
+  let last: Promise<unknown> = Promise.resolve()
+  const queued = {
+    query(...args: unknown[]) {
+      const answer = last.then(() => query.apply(client, args))
+      last = answer.catch(() => {})
+      return answer
+    },
+  }
+  return queued as unknown as Client
 }

@@ -27,17 +27,24 @@ export interface GuardedPool<Client> {
 
 /** Statements in flight get so long to finish, then their sockets are cut. */
 const closeMs = 5000
+/**
+ * A statement outside a transaction gets no more: ours take far less, and on a connection that has fallen
+ * silent it would wait for a quarter of an hour, and keep a place in the pool.
+ */
+const statementMs = 60_000
 
 /**
  * Makes a pool survive what a pool must: lost connections never end the process, a call after `close`
- * (or one still waiting for a connection then) fails with STORE_CLOSED, and `close` takes at most
- * 5 seconds. The pool's own `connect` is replaced, so that this holds for Drizzle's calls too.
+ * (or one still waiting for a connection then) fails with STORE_CLOSED, `close` takes at most
+ * 5 seconds, and a single statement 60. The pool's own `connect` is replaced, so that this holds for Drizzle's calls too.
  *
  * @param destroy cuts a client's socket without a farewell
+ * @param answerMs how long a single statement may take
  */
 export function guardPool<Client extends PooledClient>(
   pool: Pool<Client>,
   destroy: (client: Client) => void,
+  answerMs: number = statementMs,
 ): GuardedPool<Client> {
   const connect = pool.connect.bind(pool) as () => Promise<Client>
   const waiting = new Set<(error: Error) => void>()
@@ -59,7 +66,11 @@ export function guardPool<Client extends PooledClient>(
   }
   pool.connect = (callback) => {
     if (callback === undefined) return acquire()
-    acquire().then((client) => callback(undefined, client, client.release), callback)
+    // only `query`, for a single statement, calls it so
+    acquire().then((client) => {
+      boundUse(client, answerMs, () => destroy(client))
+      callback(undefined, client, client.release)
+    }, callback)
     return undefined
   }
 
@@ -86,6 +97,16 @@ export function guardPool<Client extends PooledClient>(
       }
       return closing
     },
+  }
+}
+
+/** Ends a client that is not released in time; whoever waits for its query is told that the connection is gone. */
+function boundUse(client: PooledClient, answerMs: number, destroy: () => void): void {
+  const timer = setTimeout(destroy, answerMs)
+  const release = client.release.bind(client)
+  client.release = (destroyed) => {
+    clearTimeout(timer)
+    release(destroyed)
   }
 }
 

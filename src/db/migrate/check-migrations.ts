@@ -3,16 +3,26 @@ import { MillraceError } from '../../errors/millrace-error.ts'
 import type { Executor } from '../port.ts'
 import { qualified, runQuery } from '../run.ts'
 import type { MigrationFile } from './migration-file.ts'
+import { lackingObjects, objectsOf } from './objects.ts'
 import { assertCompatible, compare, type AppliedMigration, type MigrationState } from './plan.ts'
+
+/** How a database stands to this version. */
+export interface CheckedMigrations extends MigrationState {
+  /** What the applied migrations have made and is not there any more, such as `table offsets`. */
+  lacking: string[]
+}
 
 /**
  * Compares a database with the migrations of this version, by plain reads, so on every driver and with
- * any role that may read the bookkeeping. A database without the schema has everything missing.
+ * any role that may read the bookkeeping. It changes nothing. A database without the schema has everything
+ * missing.
+ *
+ * @throws PERMISSION_DENIED when the role may not look
  */
 export async function checkMigrations(
   db: Executor,
   files: readonly MigrationFile[],
-): Promise<MigrationState> {
+): Promise<CheckedMigrations> {
   const [found] = await runQuery<{ found: boolean }>(
     db,
     sql`select pg_catalog.to_regclass(${`"${db.schema}"."migrations"`}::text) is not null as found`,
@@ -24,7 +34,9 @@ export async function checkMigrations(
           sql`select name, hash from ${qualified(db, 'migrations')} order by name`,
         )
       : []
-  return compare(files, applied)
+  const state = await compare(files, applied)
+  const done = files.filter((file) => !state.missing.includes(file.name))
+  return { ...state, lacking: await lackingObjects(db, objectsOf(done)) }
 }
 
 /**
@@ -35,6 +47,13 @@ export async function checkMigrations(
 export async function assertMigrated(db: Executor, files: readonly MigrationFile[]): Promise<void> {
   const state = await checkMigrations(db, files)
   assertCompatible(state, db.schema)
+  if (state.lacking.length > 0) {
+    throw new MillraceError(
+      'NOT_MIGRATED',
+      `schema "${db.schema}" lacks the ${state.lacking.join(', the ')}, which the migrations have made: something else dropped it`,
+      { details: { schema: db.schema, lacking: state.lacking } },
+    )
+  }
   if (state.missing.length === 0) return
   throw new MillraceError(
     'NOT_MIGRATED',

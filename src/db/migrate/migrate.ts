@@ -1,5 +1,6 @@
 import { MillraceError } from '../../errors/millrace-error.ts'
 import type { Db, DirectConnection } from '../port.ts'
+import { grantStatements } from '../grants/grant-statements.ts'
 import { hashOf, sqlFor, type MigrationFile } from './migration-file.ts'
 import { assertCompatible, compare, type AppliedMigration } from './plan.ts'
 
@@ -11,6 +12,8 @@ export interface MigrateOptions {
   dryRun?: boolean
   /** Written into the installation row when this call makes it. Default none. */
   environment?: string | null
+  /** Grants the role that Millrace runs as what it needs: see `grantStatements`. Default: nobody. */
+  grantTo?: string
 }
 
 /** What {@link migrate} did. */
@@ -19,17 +22,21 @@ export interface Migrated {
   applied: string[]
   /** Applied before. */
   already: string[]
+  /** The GRANTs given (in a dry run: that would be); absent without `grantTo`. */
+  grants?: string[]
 }
 
 /**
  * Brings a database to this version. Any number of processes may call it at once: they take turns by a
  * session lock on a direct connection, and all but the first find nothing to do. Each file is a
- * transaction, together with its bookkeeping. In the end there is exactly one `installation` row.
+ * transaction, together with its bookkeeping. In the end there is exactly one `installation` row. It only ever
+ * adds: no rows are deleted.
  *
  * @throws MIGRATION_CHANGED, NOT_MIGRATED when a newer version has migrated it,
  *   TRANSACTION_UNSUPPORTED where the driver has no sessions
  */
 export async function migrate(db: Db, options: MigrateOptions): Promise<Migrated> {
+  const grants = options.grantTo === undefined ? undefined : grantStatements(options.grantTo, db.schema)
   if (!db.capabilities.sessionLocks) {
     throw new MillraceError(
       'TRANSACTION_UNSUPPORTED',
@@ -41,7 +48,9 @@ export async function migrate(db: Db, options: MigrateOptions): Promise<Migrated
     try {
       // the wait for the lock may be long, and so may a migration
       await connection.query('set statement_timeout = 0')
-      return await whileLocked(connection, db.schema, () => run(connection, db.schema, options))
+      return await whileLocked(connection, db.schema, () =>
+        run(connection, db.schema, { ...options, grants }),
+      )
     } finally {
       await connection.close()
     }
@@ -74,15 +83,21 @@ async function whileLocked<T>(
   }
 }
 
-async function run(connection: DirectConnection, schema: string, options: MigrateOptions): Promise<Migrated> {
+async function run(
+  connection: DirectConnection,
+  schema: string,
+  options: MigrateOptions & Pick<Migrated, 'grants'>,
+): Promise<Migrated> {
   const state = await compare(options.files, await readApplied(connection, schema))
   assertCompatible(state, schema)
-  const result = { applied: state.missing, already: state.already }
+  const { grants } = options
+  const result = { applied: state.missing, already: state.already, ...(grants && { grants }) }
   if (options.dryRun === true) return result
   for (const file of options.files) {
     if (state.missing.includes(file.name)) await apply(connection, schema, file)
   }
   await ensureInstallation(connection, schema, options.environment ?? null)
+  if (grants !== undefined) await connection.execute(grants.join(';\n'))
   return result
 }
 

@@ -1,4 +1,5 @@
 import type { Db } from '../../db/port.ts'
+import { isMillraceError } from '../../errors/millrace-error.ts'
 import type { Ports } from '../../ports.ts'
 import { claimMessages, type ClaimOptions } from '../claim-messages.ts'
 import type { ClaimedMessage } from '../message.ts'
@@ -108,6 +109,7 @@ function take(inside: Inside, signal?: AbortSignal): Promise<ClaimedMessage | un
 async function run(inside: Inside): Promise<void> {
   const { options, stopping } = inside
   const backoff = createErrorBackoff(options.ports.random)
+  let foreign = false
   while (!stopping.signal.aborted) {
     const demand = demandOf(inside)
     if (demand === 0) {
@@ -117,8 +119,16 @@ async function run(inside: Inside): Promise<void> {
     try {
       const nextDueMs = await claim(inside, demand)
       backoff.reset()
+      foreign = false
       if (nextDueMs !== 'more') await forReason(inside, nextDueMs)
     } catch (error) {
+      if (isMillraceError(error) && error.code === 'WRONG_ENVIRONMENT') {
+        // told once; adopting the database wakes everybody
+        if (!foreign) options.ports.log.error({ queue: inside.queue }, error.message)
+        foreign = true
+        await forReason(inside, null)
+        continue
+      }
       options.ports.log.warn({ queue: inside.queue, err: error }, 'Could not claim messages.')
       await sleep(options.ports.clock, backoff.next(), stopping.signal)
     }

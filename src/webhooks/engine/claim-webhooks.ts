@@ -92,15 +92,25 @@ interface ClaimRow {
   environment: string | null
 }
 
+/** Of a webhook `w` and the head `h` of its stream. */
+const isClaimable = sql`w.state = 'active'
+  and (w.lease_until is null or w.lease_until <= now())
+  and (w.due_at <= now() or ((not w.saturated or w.due_at is null) and h.head > w."offset"))`
+
+/** Whether a claim of all would bring something, as a condition. */
+export function webhooksAreDue(db: Db): SQL<boolean> {
+  return sql`exists (
+    select 1 from ${db.tables.webhooks} w left join (${streamHeads(db, { kind: 'all' })}) h on h.id = w.stream_id
+    where ${isClaimable})`
+}
+
 function claimStatement(db: Db, request: ClaimRequest): SQL {
   const { webhooks, streams, installation } = db.tables
   return sql`
     with heads as materialized (${streamHeads(db, request.scope)}),
     free as materialized (
       select w.id, w.lease_fence, w.lease_token, h.head from ${webhooks} w left join heads h on h.id = w.stream_id
-      where w.state = 'active'
-        and (w.lease_until is null or w.lease_until <= now())
-        and (w.due_at <= now() or ((not w.saturated or w.due_at is null) and h.head > w."offset"))
+      where ${isClaimable}
         and ${inScope(request.scope)}
         and exists (
           select 1 from ${installation} i where i.environment is not distinct from ${request.environment}::text)

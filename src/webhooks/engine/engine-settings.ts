@@ -16,7 +16,7 @@ export const defaultEngineSettings: EngineSettings = {
   // one webhook saturates a receiver on the same continent (about 30 ms a request) at 1,000 a second
   maxConcurrency: 32,
   // what a crash may send again, at most; more than any concurrency needs
-  maxWindow: 256,
+  maxWindow: 1024,
   maxWindowBytes: 8 * 1024 * 1024,
   // so many failing keys are a failing endpoint: further events wait in the stream
   maxTroubledUnits: 1000,

@@ -1,5 +1,6 @@
 import type { Clock } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
+import type { Cancel } from '../cancel.ts'
 import type { Outcome } from '../outcome.ts'
 import type { SendResult } from '../sender.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
@@ -18,7 +19,7 @@ export interface LaneServices {
   loadDue(webhookIds: readonly string[]): Promise<LoadedDelivery[]>
   loadUnits(webhookId: string, units: readonly string[]): Promise<LoadedDelivery[]>
   /** Makes one attempt. Never rejects. */
-  deliver(webhook: ClaimedWebhook, event: StoredEvent, signal: AbortSignal): Promise<SendResult>
+  deliver(webhook: ClaimedWebhook, event: StoredEvent, cancel: Cancel): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
   /** Asks for a flush within so many milliseconds. */

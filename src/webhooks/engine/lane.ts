@@ -1,6 +1,8 @@
 import type { StoredEvent } from '../../streams/event.ts'
 import { typeMatcher } from '../../streams/type-filter.ts'
 import type { SendResult } from '../sender.ts'
+import { createCancel } from '../cancel.ts'
+import { createLinkedList } from '../linked-list.ts'
 import { createAlarm, type Alarm } from './alarm.ts'
 import { createChanges, type TakenChanges } from './changes.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
@@ -34,8 +36,10 @@ export class Lane {
   readonly #changes = createChanges()
   readonly #matches: (event: StoredEvent) => boolean
   readonly #host: string
-  /** What is being sent, since when, and how to break it off. */
-  readonly #sending = new Map<Item, { since: number; abort: AbortController }>()
+  /** What is being sent, and since when; the oldest first. */
+  readonly #sending = createLinkedList<{ item: Item; since: number }>()
+  /** Breaks off what is being sent. */
+  readonly #cancel = createCancel()
   #phase: 'working' | 'stopping' | 'releasing' | 'ended' = 'working'
   readonly #recorded: Recorded
   readonly #cursor: Cursor
@@ -118,8 +122,10 @@ export class Lane {
     this.#stopped = true
     if (this.#phase === 'working') {
       this.#phase = 'stopping'
-      const sending = [...this.#sending.keys()].map(({ entry, event }) => (entry === null ? 0 : event.offset))
-      this.#finishBelow = Math.max(this.#window.settledTo(), ...sending)
+      this.#finishBelow = this.#window.settledTo()
+      this.#sending.forEach(({ item }) => {
+        if (item.entry !== null) this.#finishBelow = Math.max(this.#finishBelow, item.event.offset)
+      })
     }
     this.#signal.fire()
   }
@@ -127,7 +133,7 @@ export class Lane {
   /** Breaks off what is being sent: its outcome stays open, and it is sent again later. */
   abandon(): void {
     this.#finishBelow = 0
-    for (const { abort } of this.#sending.values()) abort.abort()
+    this.#cancel.cancel()
   }
 
   /** The lease is not, or may no longer be, this worker's: ends at once and writes nothing (W5). */
@@ -295,10 +301,9 @@ export class Lane {
     const { clock, limiter, deliver } = this.#services
     this.#pacing.sent()
     this.#sent = true
-    const abort = new AbortController()
-    this.#sending.set(item, { since: clock.now(), abort })
-    const result = await deliver(this.webhook, item.event, abort.signal)
-    this.#sending.delete(item)
+    const link = this.#sending.add({ item, since: clock.now() })
+    const result = await deliver(this.webhook, item.event, this.#cancel)
+    this.#sending.remove(link)
     this.#recorded.gaveUp(item)
     limiter.leave(place)
     if (this.#phase !== 'ended') this.#settle(item, result)
@@ -347,8 +352,10 @@ export class Lane {
     const { spillAfterMs, leaseMs } = this.#services.settings
     if (this.#hasRoom() || this.webhook.ordering === 'stream') return
     const now = this.#services.clock.now()
-    for (const [item, { since }] of this.#sending) {
-      if (item.hasRow || item.entry === null || now - since < spillAfterMs) continue
+    for (let link = this.#sending.first; link !== null; link = link.next) {
+      const { item, since } = link.value
+      if (now - since < spillAfterMs) break
+      if (item.hasRow || item.entry === null) continue
       // should this worker die, the delivery falls due after the send could have ended
       const delayMs = this.webhook.timeoutMs + leaseMs
       this.#changes.put(rowOf(item, { state: 'retrying', attempts: item.attempts, delayMs }))

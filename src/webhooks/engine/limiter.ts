@@ -1,4 +1,5 @@
 import type { Clock } from '../../ports.ts'
+import { createLinkedList, type Link } from '../linked-list.ts'
 import { createAlarm } from './alarm.ts'
 import { unlimited, type Allowance } from './allowance.ts'
 
@@ -6,8 +7,8 @@ import { unlimited, type Allowance } from './allowance.ts'
 export interface Place {
   readonly host: string
   readonly since: number
-  /** It counts against the bounds. */
-  counted: boolean
+  /** Where it stands among those that count against the bounds; null: it counts no longer. */
+  link: Link<Place> | null
 }
 
 /** Bounds how many sends run at once, in all and to each host. */
@@ -42,15 +43,15 @@ export function createLimiter(options: LimiterOptions): Limiter {
   const perHostNow = new Map<string, number>()
   const waiting = new Map<string, Set<() => void>>()
   /** Those that count, in the order in which they were taken. */
-  const places = new Set<Place>()
+  const places = createLinkedList<Place>()
   let slow = 0
   const alarm = createAlarm(clock, () => {
     if (discountSlow()) wakeAll()
   })
 
   function discount(place: Place): void {
-    place.counted = false
-    places.delete(place)
+    if (place.link !== null) places.remove(place.link)
+    place.link = null
     const here = (perHostNow.get(place.host) ?? 1) - 1
     if (here === 0) perHostNow.delete(place.host)
     else perHostNow.set(place.host, here)
@@ -60,14 +61,14 @@ export function createLimiter(options: LimiterOptions): Limiter {
   function discountSlow(): boolean {
     if (allowance !== unlimited) return false
     const before = slow
-    for (const place of places) {
-      const left = place.since + slowMs - clock.now()
+    for (let first = places.first; first !== null; first = places.first) {
+      const left = first.value.since + slowMs - clock.now()
       if (left > 0) {
         if (waiting.size > 0) alarm.ring(left)
         break
       }
       if (slow >= maxSlow) break
-      discount(place)
+      discount(first.value)
       slow++
     }
     return slow > before
@@ -94,14 +95,14 @@ export function createLimiter(options: LimiterOptions): Limiter {
     tryEnter(host) {
       if (allowance.low || (isFull(host) && !(discountSlow() && !isFull(host)))) return null
       if (!allowance.spend()) return null
-      const place = { host, since: clock.now(), counted: true }
-      places.add(place)
+      const place: Place = { host, since: clock.now(), link: null }
+      place.link = places.add(place)
       perHostNow.set(host, (perHostNow.get(host) ?? 0) + 1)
       return place
     },
     leave(place) {
       const wasFull = places.size >= total
-      if (place.counted) discount(place)
+      if (place.link !== null) discount(place)
       else slow--
       // with nothing on its way nobody else would wake those who wait
       if (places.size + slow === 0) return wakeAll()

@@ -12,6 +12,10 @@ export interface PageReader {
   read(stream: string, after: number): Promise<SharedPage>
   /** A wake arrived: what was read before may miss something. */
   wake(stream: string): void
+  /** The stream is known to reach up to an offset: a {@link wake}, unless it was read as far already. */
+  reaches(stream: string, offset: number): void
+  /** Reads on where a stream was left, if it was read before: whoever asks for that page next need not wait. */
+  readOn(stream: string): Promise<void>
   /** How many wakes a stream has had. */
   generation(stream: string): number
 }
@@ -52,19 +56,36 @@ export function createPageReader(
     return page
   }
 
+  function wake(stream: string): void {
+    generations.set(stream, generation(stream) + 1)
+  }
+
+  function read(stream: string, after: number): Promise<SharedPage> {
+    const known = fromMemory(stream, after)
+    if (known !== undefined) return Promise.resolve(known)
+    const id = `${generation(stream)} ${after} ${stream}`
+    let reading = underway.get(id)
+    if (reading === undefined) {
+      reading = fetchAndKeep(stream, after).finally(() => underway.delete(id))
+      underway.set(id, reading)
+    }
+    return reading
+  }
+
   return {
-    read(stream, after) {
-      const known = fromMemory(stream, after)
-      if (known !== undefined) return Promise.resolve(known)
-      const id = `${generation(stream)} ${after} ${stream}`
-      let reading = underway.get(id)
-      if (reading === undefined) {
-        reading = fetchAndKeep(stream, after).finally(() => underway.delete(id))
-        underway.set(id, reading)
-      }
-      return reading
+    read,
+    wake,
+    reaches(stream, offset) {
+      const current = generation(stream)
+      const isRead = ({ stream: of, page }: KeptPage): boolean =>
+        of === stream && page.generation === current && page.next >= offset
+      if (!kept.some(isRead)) wake(stream)
     },
-    wake: (stream) => void generations.set(stream, generation(stream) + 1),
+    async readOn(stream) {
+      const ends = kept.filter(({ stream: of }) => of === stream).map(({ page }) => page.next)
+      // should it fail, whoever needs the page reads it, and tells of the failure
+      if (ends.length > 0) await read(stream, Math.max(...ends)).catch(() => {})
+    },
     generation,
   }
 }

@@ -23,8 +23,9 @@ export interface ServeOptions {
   onClaim?: (report: ClaimReport) => void
 }
 
-/** After a failed claim the next one waits so long. */
+/** After a failed claim the next one waits so long, and twice as long each time it fails again, up to a minute. */
 const errorPauseMs = 1_000
+const longestErrorPauseMs = 60_000
 /** What lies above the horizon is looked at again so much later: a publisher that rolls back wakes nobody. */
 const heldBackMs = 1_000
 
@@ -45,6 +46,7 @@ export async function serveDeliveries(options: ServeOptions): Promise<void> {
     feed.poke()
   })
   let dueAt = Infinity
+  let pauseMs = errorPauseMs
   let told = false
   for (;;) {
     const scope = wanted.take()
@@ -53,8 +55,10 @@ export async function serveDeliveries(options: ServeOptions): Promise<void> {
       const now = ports.clock.now()
       if (report === null) {
         wanted.everything()
-        dueAt = now + errorPauseMs
+        dueAt = now + pauseMs
+        pauseMs = Math.min(pauseMs * 2, longestErrorPauseMs)
       } else {
+        pauseMs = errorPauseMs
         onClaim?.(report)
         if (report.full) wanted.everythingOnceFree()
         dueAt = report.nextDueInMs === null ? Infinity : now + Math.max(report.nextDueInMs, 0)

@@ -75,7 +75,15 @@ export function createUnits(inTrouble: readonly string[]): Units {
   const wanted = new Set<string>()
   const afterFlush = new Set<string>()
   let ready: Item[] = []
-  for (const name of inTrouble) units.set(name, createUnit(true))
+  /** Asked for with every send, so it is not counted anew. */
+  let troubledCount = 0
+  for (const name of inTrouble) units.set(name, createUnit())
+  for (const unit of units.values()) trouble(unit)
+
+  function trouble(unit: Unit): void {
+    if (!unit.troubled) troubledCount++
+    unit.troubled = true
+  }
 
   function schedule(unit: Unit): void {
     const item = unit.active ? undefined : unit.queue.shift()
@@ -96,6 +104,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
 
   function end(name: string): void {
     setReload(name, 'no')
+    if (units.get(name)?.troubled === true) troubledCount--
     units.delete(name)
   }
 
@@ -111,10 +120,10 @@ export function createUnits(inTrouble: readonly string[]): Units {
 
   function loaded(name: string, items: readonly Item[]): void {
     if (items.length === 0) return units.get(name)?.grew === true ? setReload(name, 'wanted') : end(name)
-    const unit = units.get(name) ?? createUnit(true)
+    const unit = units.get(name) ?? createUnit()
     units.set(name, unit)
     setReload(name, 'no')
-    unit.troubled = true
+    trouble(unit)
     unit.queue = [...items]
     schedule(unit)
   }
@@ -139,7 +148,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
         ready.push(item)
         return 'accepted'
       }
-      const unit = units.get(item.unit) ?? createUnit(false)
+      const unit = units.get(item.unit) ?? createUnit()
       units.set(item.unit, unit)
       return takeInto(unit, item)
     },
@@ -154,7 +163,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       const unit = item.unit === null ? undefined : units.get(item.unit)
       if (unit === undefined) return []
       unit.active = false
-      unit.troubled = true
+      trouble(unit)
       const behind = unit.queue
       unit.queue = []
       return behind
@@ -194,13 +203,11 @@ export function createUnits(inTrouble: readonly string[]): Units {
       return wanted.size + afterFlush.size > 0
     },
     get troubledCount() {
-      let count = 0
-      for (const unit of units.values()) if (unit.troubled) count++
-      return count
+      return troubledCount
     },
   }
 }
 
-function createUnit(troubled: boolean): Unit {
-  return { queue: [], active: false, troubled, reload: 'no', grew: false }
+function createUnit(): Unit {
+  return { queue: [], active: false, troubled: false, reload: 'no', grew: false }
 }

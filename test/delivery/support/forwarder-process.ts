@@ -6,6 +6,8 @@ export interface ForwarderProcess {
   pid: number
   /** Resolves once it says that it delivers. */
   ready(): Promise<void>
+  /** All that it has printed. */
+  output(): string
   /** Ends it with no chance to clean up. */
   kill(): Promise<void>
   /** Asks it to stop; resolves with its exit code. */
@@ -42,6 +44,7 @@ export function startForwarderProcess(
         30_000,
         () => output,
       ),
+    output: () => output,
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),
   }

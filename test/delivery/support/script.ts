@@ -2,6 +2,7 @@ import type { Clock } from '../../../src/ports.ts'
 import type { StoredEvent } from '../../../src/streams/event.ts'
 import type { Delivery } from '../../../src/webhooks/engine/engine.ts'
 import { decideOutcome } from '../../../src/webhooks/outcome.ts'
+import type { Cancel } from '../../../src/webhooks/cancel.ts'
 import type { SendResult } from '../../../src/webhooks/sender.ts'
 
 /** What a scripted endpoint does with one attempt. */
@@ -47,7 +48,7 @@ export function createScriptedEndpoint(
     return plan(webhookId, offset)[at] ?? 'ok'
   }
 
-  async function attempt(engine: string, webhookId: string, event: StoredEvent, signal: AbortSignal) {
+  async function attempt(engine: string, webhookId: string, event: StoredEvent, cancel: Cancel) {
     const act = nextAct(webhookId, event.offset)
     const arrival: Arrival = {
       engine,
@@ -60,7 +61,7 @@ export function createScriptedEndpoint(
       ended: -1,
     }
     history.push(arrival)
-    const answered = await pause(clock, delays[act], signal)
+    const answered = await pause(clock, delays[act], cancel)
     arrival.ended = tick++
     if (!answered) return failure('aborted')
     const result = results[act]
@@ -75,7 +76,7 @@ export function createScriptedEndpoint(
       return tick
     },
     deliveryFor: (engine) => () => ({
-      attempt: (webhook, event, signal) => attempt(engine, webhook.id, event, signal),
+      attempt: (webhook, event, cancel) => attempt(engine, webhook.id, event, cancel),
       judge: (webhook, _event, attempt, result) =>
         decideOutcome({
           result,
@@ -110,17 +111,17 @@ const results: Record<Act, SendResult> = {
   gone: answer(410),
 }
 
-/** False when the signal came first. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+/** False when it was cancelled before. */
+function pause(clock: Clock, ms: number, cancel: Cancel): Promise<boolean> {
   return new Promise((resolve) => {
-    if (signal.aborted) return resolve(false)
+    if (cancel.cancelled) return resolve(false)
     const timer = clock.setTimeout(() => done(true), ms)
     const abort = (): void => done(false)
     const done = (answered: boolean): void => {
       clock.clearTimeout(timer)
-      signal.removeEventListener('abort', abort)
+      cancel.delete(link)
       resolve(answered)
     }
-    signal.addEventListener('abort', abort)
+    const link = cancel.add(abort)
   })
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { accessSuite } from './access.ts'
 import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
+import { keySuite } from './keys.ts'
 import { lockSuite } from './locks.ts'
 import { publishSuite } from './publish.ts'
 import { queueSuite } from './queues.ts'
@@ -17,11 +18,7 @@ import { webhookSuite } from './webhooks.ts'
  * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
-export function httpSuite(
-  name: string,
-  makeTarget: () => Promise<HttpTarget>,
-  capabilities: { work: boolean },
-): void {
+export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
@@ -33,6 +30,7 @@ export function httpSuite(
       return target
     })
     accessSuite(api)
+    keySuite(api)
     publishSuite(api)
     fidelitySuite(api)
     readSuite(api)
@@ -40,10 +38,6 @@ export function httpSuite(
     consumerSuite(api)
     webhookSuite(api)
     webhookActionSuite(api)
-    if (!capabilities.work) {
-      process.stdout.write(`${name}: no queues, topics, locks and schedules are served here: left out\n`)
-      return
-    }
     queueSuite(api)
     lockSuite(api)
     scheduleSuite(api)

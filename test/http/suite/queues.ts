@@ -227,7 +227,21 @@ export function queueSuite(api: Api): void {
       expect(await claim(api, `/v1/queues/${two}`)).toMatchObject([{ data: 1 }])
       expect((await api.call('DELETE', `${base}/queues/${two}`)).status).toBe(204)
       await expectProblem(await api.call('DELETE', `${base}/queues/${two}`), 'NOT_FOUND')
-      expect(await expectJson(await api.call('GET', base), 200)).toEqual({ topic, queues: [one] })
+      expect(await expectJson(await api.call('GET', base), 200)).toEqual({ topic, queues: [one], next: null })
+    })
+
+    it('is listed, and its queues are, a page at a time', async () => {
+      const topic = freshName('t')
+      const base = `/v1/topics/${topic}`
+      for (const queue of ['b', 'a', 'C']) await api.call('PUT', `${base}/queues/${queue}-${topic}`)
+      const page = async (query: string) => expectJson(await api.call('GET', `${base}?limit=2${query}`), 200)
+      expect(await page('')).toEqual({ topic, queues: [`C-${topic}`, `a-${topic}`], next: `a-${topic}` })
+      expect(await page(`&cursor=a-${topic}`)).toEqual({ topic, queues: [`b-${topic}`], next: null })
+      const before = topic.slice(0, -1)
+      const listed = await api.call('GET', `/v1/topics?limit=1&cursor=${before}`)
+      expect(await expectJson(listed, 200)).toMatchObject({ topics: [{ topic, queues: 3 }] })
+      await expectProblem(await api.call('GET', `${base}?limit=0`), 'INVALID_INPUT', 'limit')
+      await expectProblem(await api.call('GET', '/v1/topics?page=1'), 'INVALID_INPUT', 'page')
     })
   })
 }

