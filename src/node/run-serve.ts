@@ -8,6 +8,7 @@ import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
 import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
+import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import type { Sealer } from '../webhooks/seal.ts'
 import { liveParts } from './live-parts.ts'
 import { openDatabase, type OpenedDatabase } from './open-database.ts'
@@ -62,7 +63,7 @@ export async function startServe(options: ServeOptions): Promise<RunningServe> {
       rootKey,
       ports,
       sealer,
-      targetPolicy: { allowInsecure: settings.allowInsecureTargets },
+      targetPolicy: targetPolicyOf(settings),
       shutdown: shutdown.signal,
       workRoutes,
       afterPublish: afterPublish(options, running.forwarder),

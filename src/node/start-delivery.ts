@@ -7,6 +7,7 @@ import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts
 import { Engine, type ClaimReport, type Delivery } from '../webhooks/engine/engine.ts'
 import { defaultEngineSettings, type EngineSettings } from '../webhooks/engine/engine-settings.ts'
 import { serveDeliveries, type WorkFeed } from '../webhooks/engine/serve.ts'
+import { createHttp2Sender, preferHttp1 } from '../webhooks/node-http2.ts'
 import { createNodeSender } from '../webhooks/node-sender.ts'
 import { createNodeSigner } from '../webhooks/node-sign.ts'
 import type { Sealer } from '../webhooks/seal.ts'
@@ -45,7 +46,8 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
     listen: settings.listen && db.capabilities.listen,
     sleep: settings.sleep ?? undefined,
   })
-  const sender = createNodeSender({ policy: targetPolicyOf(settings) })
+  const policy = targetPolicyOf(settings)
+  const sender = preferHttp1(createNodeSender({ policy }), createHttp2Sender({ policy }))
   const metrics = createMetrics(db, ports.clock, () => forwarder.mode)
   const onAttempt = (report: AttemptReport): void => {
     metrics.onAttempt(report)

@@ -41,11 +41,11 @@ export function createGuardedLookup({ policy, resolve }: TargetGuardOptions): Lo
  * never asks `lookup`.
  */
 export function createGuardedConnector(
-  options: TargetGuardOptions & { connectTimeoutMs: number },
+  options: TargetGuardOptions & { connectTimeoutMs: number; http2?: boolean },
 ): buildConnector.connector {
   const lookup = createGuardedLookup(options)
-  // HTTP/1.1 only: undici's HTTP/2 is younger, and one bad stream would fail its neighbours
-  const connect = buildConnector({ lookup, timeout: options.connectTimeoutMs, allowH2: false })
+  const { connectTimeoutMs: timeout, http2: allowH2 = false } = options
+  const connect = buildConnector({ lookup, timeout, allowH2 })
   return (target, callback) => {
     const address = addressOfHost(target.hostname)
     if (address !== null && !isPublicAddress(address, options.policy)) {

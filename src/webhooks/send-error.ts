@@ -17,6 +17,7 @@ const reasonsByCode: Readonly<Record<string, SendErrorReason>> = {
   EADDRNOTAVAIL: 'connect',
   EMFILE: 'connect',
   EPROTO: 'tls',
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL: 'alpn',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls',
   HOSTNAME_MISMATCH: 'tls',
@@ -29,6 +30,7 @@ const reasonsByPrefix: readonly (readonly [string, SendErrorReason])[] = [
   ['ERR_SSL_', 'tls'],
   ['CERT_', 'tls'],
   ['UNABLE_TO_', 'tls'],
+  ['ERR_HTTP2_', 'protocol'],
   ['HPE_', 'protocol'],
   ['UND_ERR_', 'protocol'],
 ]

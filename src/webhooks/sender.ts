@@ -17,6 +17,8 @@ export type SendErrorReason =
   | 'connect'
   | 'dns'
   | 'tls'
+  /** The receiver speaks no protocol that was offered. */
+  | 'alpn'
   | 'reset'
   | 'forbidden'
   | 'aborted'
