@@ -1,4 +1,5 @@
 import { CommanderError } from 'commander'
+import { exitCodeOf } from '../node/fail.ts'
 import { explainError } from './explain-error.ts'
 import type { Cli, Io } from './io.ts'
 import { createProgram } from './program.ts'
@@ -11,7 +12,8 @@ const interrupted = 130
  * Runs the command line.
  *
  * @param args without the program's own name
- * @returns the exit code: 0, 1 for a failure, 2 for wrong usage, 130 when it was stopped half-way
+ * @returns the exit code: 0, 1 for a failure, 2 for wrong usage, 78 for a database of another environment, 130
+ *   when it was stopped half-way
  */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   const cli: Cli = { io, exitCode: 0 }
@@ -29,7 +31,7 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
 function report(error: unknown, { io }: Cli, command: string | undefined): number {
   if (!(error instanceof CommanderError)) {
     complain(io, explainError(error, io))
-    return io.signal.aborted ? interrupted : 1
+    return io.signal.aborted ? interrupted : exitCodeOf(error)
   }
   // help and the version come as errors too; so does the help of a command that was called without its own
   if (error.exitCode === 0) return 0

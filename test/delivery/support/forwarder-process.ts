@@ -8,6 +8,10 @@ export interface ForwarderProcess {
   ready(): Promise<void>
   /** Ends it with no chance to clean up. */
   kill(): Promise<void>
+  /** All that it has printed so far. */
+  output(): string
+  /** Resolves with its exit code once it has ended by itself. */
+  exited: Promise<number | null>
   /** Asks it to stop; resolves with its exit code. */
   stop(): Promise<number | null>
 }
@@ -42,6 +46,8 @@ export function startForwarderProcess(
         30_000,
         () => output,
       ),
+    output: () => output,
+    exited,
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),
   }
