@@ -7,10 +7,12 @@ import { readSettings } from '../src/settings.ts'
 import { createSystemPorts } from '../src/system-ports.ts'
 
 try {
+  // before anybody is told that it delivers: a signal that nobody heeds ends the process as it is
+  const stopped = untilStopped()
   const ports = createSystemPorts(createJsonLog())
   const running = await startForwarder(readSettings(process.env), ports)
   try {
-    const signal = await Promise.race([untilStopped(), running.fenced])
+    const signal = await Promise.race([stopped, running.fenced])
     ports.log.info({ signal }, 'stopping')
   } finally {
     await running.stop()

@@ -18,7 +18,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-const readJson = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<string, unknown>
+const readJson = (file: string) =>
+  JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<string, unknown>
 
 type Exports = Record<string, string | { types: string; default: string }>
 const exported = readJson('package.json').exports as Exports
