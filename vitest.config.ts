@@ -1,6 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
+/** The package by its own name, as the examples import it, is its source here: what tsconfig.json says. */
+function ownName(): { find: RegExp; replacement: string }[] {
+  const text = readFileSync(new URL('tsconfig.json', import.meta.url), 'utf8')
+  const { paths } = (JSON.parse(text) as { compilerOptions: { paths: Record<string, [string]> } })
+    .compilerOptions
+  return Object.entries(paths).map(([name, [file]]) => ({
+    find: new RegExp(`^${name}$`),
+    replacement: fileURLToPath(new URL(file, import.meta.url)),
+  }))
+}
+
 export default defineConfig({
+  resolve: { alias: ownName() },
   // The bus's conformance suite has decorators of the older kind; nothing here has any.
   esbuild: { tsconfigRaw: { compilerOptions: { experimentalDecorators: true } } },
   test: {

@@ -1,11 +1,11 @@
 // deno serve --allow-net --allow-env main.ts, or on Deno Deploy as it is.
 import process from 'node:process'
-import { createEdge } from '../../src/edge/create-edge.ts'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createEdge } from 'millrace/edge'
+import { createSystemPorts } from 'millrace/ports'
 
 declare const Deno: { cron(name: string, schedule: string, run: () => Promise<unknown>): Promise<void> }
 
-const edge = createEdge(createSystemPorts())
+const edge = createEdge(createSystemPorts(console))
 const env = { MILLRACE_SUBREQUESTS: '10000', ...process.env }
 /** A Deno process goes on after an answer by itself. */
 const invocation = { waitUntil() {} }

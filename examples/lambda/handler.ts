@@ -1,10 +1,10 @@
 // AWS Lambda behind a function URL or an API Gateway (`handler`), and by an EventBridge schedule (`drain`).
 import { Hono } from 'hono'
 import { handle, type LambdaEvent } from 'hono/aws-lambda'
-import { createEdge } from '../../src/edge/create-edge.ts'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createEdge } from 'millrace/edge'
+import { createSystemPorts } from 'millrace/ports'
 
-const edge = createEdge(createSystemPorts())
+const edge = createEdge(createSystemPorts(console))
 const env = { MILLRACE_SUBREQUESTS: '10000', ...process.env }
 
 const app = new Hono().all('*', async (c) => {

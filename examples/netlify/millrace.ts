@@ -1,6 +1,6 @@
-import { createEdge } from '../../src/edge/create-edge.ts'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createEdge } from 'millrace/edge'
+import { createSystemPorts } from 'millrace/ports'
 
-export const edge = createEdge(createSystemPorts())
+export const edge = createEdge(createSystemPorts(console))
 /** Netlify counts no requests; with 10,000 at most, the time is what bounds a drain. */
 export const env = { MILLRACE_SUBREQUESTS: '10000', ...process.env }

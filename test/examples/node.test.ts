@@ -41,7 +41,7 @@ it('the example for Node makes its tables, serves, delivers and ends by SIGTERM'
       if (found === undefined) throw new Error(`it does not listen: ${said()}`)
       return found
     },
-    { timeout: 40_000, interval: 50 },
+    { timeout: 90_000, interval: 50 },
   )
   const post = async (path: string, body: unknown): Promise<number> => {
     const headers = { authorization: `Bearer ${rootKey}`, 'content-type': 'application/json' }
@@ -54,4 +54,4 @@ it('the example for Node makes its tables, serves, delivers and ends by SIGTERM'
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
-}, 90_000)
+}, 150_000)

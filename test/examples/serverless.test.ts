@@ -128,7 +128,7 @@ describe.each(examples)('the example for %s', (name, load) => {
       },
       { timeout: 20_000 },
     )
-  })
+  }, 90_000)
 })
 
 it('the cron of the Vercel example refuses whoever has not its secret', async () => {

@@ -15,7 +15,7 @@ import { countServerStatements } from '../support/server-statements.ts'
 import type { MeasuredInvocation } from './support/measure.ts'
 import { startSite, type Site } from './support/site.ts'
 
-const within = { timeout: 20_000, interval: 50 }
+const within = { timeout: 60_000, interval: 50 }
 
 let receiver: Receiver
 let edge: Site
@@ -78,7 +78,7 @@ describe('a cron run at the edge', () => {
 
   it('removes old events, attempts and locks, as much as its requests allow', async () => {
     const { attempts, locks } = edge.db.tables
-    for (let n = 0; n < 60; n++) {
+    for (let n = 0; n < 30; n++) {
       await configureStream(edge.db, `old-${n}`, { count: 1 })
       await publishEvents(
         edge.db,
@@ -98,7 +98,7 @@ describe('a cron run at the edge', () => {
     const runs: MeasuredInvocation[] = []
     await every(async () => {
       runs.push(await cron())
-      for (const n of [0, 59]) {
+      for (const n of [0, 29]) {
         const { events } = await readEvents(edge.db, `old-${n}`, { after: 0, limit: 10 })
         expect(events.map(({ dataText }) => dataText)).toEqual(['3'])
       }
@@ -134,6 +134,10 @@ it('Q1: a function at the edge claims, works and settles in two round trips', as
     [1, 1],
   ])
   const atServer = (await counted?.read())?.filter(({ query }) => !/^discard all/i.test(query))
-  if (atServer !== undefined) expect(atServer.map(({ calls }) => calls)).toEqual([1, 1])
+  if (atServer !== undefined)
+    expect(atServer.map(({ query, calls }) => [/(\w+)"?\(/.exec(query)?.[1], calls])).toEqual([
+      ['ack_messages', 1],
+      ['claim_messages', 1],
+    ])
   expect(await getQueueStats(edge.db, 'work')).toMatchObject({ ready: 0, leased: 0 })
 })

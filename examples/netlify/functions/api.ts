@@ -1,5 +1,5 @@
 // Every request of the API.
-import type { Invocation } from '../../../src/edge/create-edge.ts'
+import type { Invocation } from 'millrace/edge'
 import { edge, env } from '../millrace.ts'
 
 export const config = { path: '/*' }

@@ -1,5 +1,5 @@
 // Every request of the API: vercel.json rewrites them all to here.
-import type { Invocation } from '../../../src/edge/create-edge.ts'
+import type { Invocation } from 'millrace/edge'
 import { edge, env } from '../millrace.ts'
 
 export const config = { runtime: 'edge' }

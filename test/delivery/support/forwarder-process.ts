@@ -6,10 +6,12 @@ export interface ForwarderProcess {
   pid: number
   /** Resolves once it says that it delivers. */
   ready(): Promise<void>
-  /** All that it has printed. */
-  output(): string
   /** Ends it with no chance to clean up. */
   kill(): Promise<void>
+  /** All that it has printed so far. */
+  output(): string
+  /** Resolves with its exit code once it has ended by itself. */
+  exited: Promise<number | null>
   /** Asks it to stop; resolves with its exit code. */
   stop(): Promise<number | null>
 }
@@ -41,10 +43,11 @@ export function startForwarderProcess(
     ready: () =>
       waiters.until(
         () => output.includes('delivering'),
-        30_000,
+        60_000,
         () => output,
       ),
     output: () => output,
+    exited,
     kill: async () => void (await end('SIGKILL')),
     stop: () => end('SIGTERM'),
   }

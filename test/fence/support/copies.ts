@@ -12,7 +12,7 @@ export type Copy = (url: string) => Promise<TestDatabase>
 /** The ways there are on this machine; says why where the second is not one. */
 export async function waysToCopy(): Promise<[string, Copy][]> {
   const problem = await whyNoDump()
-  if (problem !== null) console.log(`copies by pg_dump are not tried: ${problem}`)
+  if (problem !== null) process.stderr.write(`copies by pg_dump are not tried: ${problem}\n`)
   return [
     ['a branch (CREATE DATABASE … TEMPLATE)', copyDatabase],
     ...(problem === null ? [['a restored pg_dump', dumpAndRestore] satisfies [string, Copy]] : []),
