@@ -15,6 +15,7 @@ import { createLimiter } from './limiter.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import { createPageReader, type PageReader } from './page-reader.ts'
 import { createStatements, type Statements } from './statements.ts'
+import { createTroubles, type Troubles } from './troubles.ts'
 
 /** Makes attempts and judges them; see attempt.ts for the real one. */
 export interface Delivery {
@@ -62,6 +63,7 @@ export class Engine {
   readonly #reader: PageReader
   readonly #flusher: Flusher
   readonly #limiter
+  readonly #troubles: Troubles
   readonly #streams = new Map<number, string>()
   #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
@@ -70,6 +72,7 @@ export class Engine {
     this.#options = options
     const { db, ports, settings, allowance = unlimited } = options
     this.#statements = createStatements(db, allowance)
+    this.#troubles = createTroubles(ports)
     allowance.onLow(() => this.#windDown())
     this.#reader = createPageReader((stream, after) => this.#statements.readPage(stream, after))
     this.#limiter = createLimiter({
@@ -261,8 +264,7 @@ export class Engine {
       requestRelease: (atOnce) => this.#requestRelease(atOnce),
       // at the limit others may be waiting for their turn
       lingerMs: () => (this.#lanes.size >= settings.maxLanes ? 0 : settings.lingerMs),
-      onError: (error, webhookId) =>
-        ports.log.warn({ err: error, webhookId }, 'a webhook waits for the database'),
+      onError: (error, webhookId) => this.#troubles.met(error, webhookId),
       settings,
     }
   }

@@ -28,8 +28,8 @@ export interface LaneServices {
   requestRelease(atOnce: boolean): void
   /** How long a lane that has nothing to do keeps its lease. */
   lingerMs(): number
-  /** A database call failed: the lane goes on after a pause. */
-  onError(error: unknown, webhookId: string): void
+  /** A database call failed: the lane goes on after so many milliseconds. */
+  onError(error: unknown, webhookId: string): number
   settings: LaneSettings
 }
 

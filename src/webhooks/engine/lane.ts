@@ -9,7 +9,7 @@ import type { ClaimedWebhook } from './claim-webhooks.ts'
 import { createCursor, type Cursor } from './cursor.ts'
 import type { FlushedLane } from './flush-outcomes.ts'
 import { rowOf, toFlush, type FlyingFlush } from './lane-flush.ts'
-import { errorPauseMs, type LaneServices } from './lane-services.ts'
+import type { LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import type { Place } from './limiter.ts'
@@ -92,8 +92,7 @@ export class Lane {
         this.#spillSlow()
         this.#dispatch()
       } catch (error) {
-        this.#services.onError(error, this.webhook.id)
-        this.#alarm.ring(errorPauseMs)
+        this.#alarm.ring(this.#services.onError(error, this.webhook.id))
       }
       if (this.#isBusy()) await this.#signal.wait()
       else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen()) this.#phase = 'releasing'

@@ -58,8 +58,7 @@ export function createRecorded(options: RecordedOptions): Recorded {
       await work()
       return true
     } catch (error) {
-      services.onError(error, webhook.id)
-      pausedUntil = services.clock.now() + errorPauseMs
+      pausedUntil = services.clock.now() + services.onError(error, webhook.id)
       return false
     } finally {
       loading--

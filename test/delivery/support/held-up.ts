@@ -46,4 +46,5 @@ async function ensureRole(world: World): Promise<void> {
   await world.sql(`grant usage on schema millrace, public to ${role}`)
   await world.sql(`grant all on all tables in schema millrace to ${role}`)
   await world.sql(`grant usage on all sequences in schema millrace to ${role}`)
+  await world.sql(`grant execute on all routines in schema millrace to ${role}`)
 }
