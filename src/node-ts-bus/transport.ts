@@ -6,6 +6,7 @@ import type {
   TransportMessage,
 } from '@node-ts/bus-core'
 import type { Command, Event, Message, MessageAttributes } from '@node-ts/bus-messages'
+import type { DrizzlePg } from '../db/port.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 import {
   purgeDeadLetters,
@@ -153,8 +154,11 @@ export class MillraceTransport implements Transport<BusReceipt> {
     return this.#endpoint.scopes.within(client, work)
   }
 
-  /** The transaction of {@link withTransaction} or {@link transactional}, for a handler's own writes; undefined outside. */
-  currentTransaction<Client extends TransactionClient = TransactionClient>(): Client | undefined {
+  /**
+   * The transaction of {@link withTransaction} or {@link transactional}, for a handler's own writes; undefined
+   * outside. It is what was given there: name its type where that is not Drizzle's.
+   */
+  currentTransaction<Client extends TransactionClient = DrizzlePg>(): Client | undefined {
     return this.#endpoint.scopes.current()?.client as Client | undefined
   }
 
