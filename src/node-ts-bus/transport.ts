@@ -26,6 +26,12 @@ import type { TransactionClient } from './node-transaction-scope.ts'
 import type { BusEndpointOptions, BusMessageOptions } from './options.ts'
 import { retryDelayMs } from './retry-delay.ts'
 
+export type { BusAttributes } from './attributes.ts'
+export type { BusDeadLetter } from './bus-dead-letters.ts'
+export type { BusFailure } from './failure.ts'
+export type { QueryClient, TransactionClient } from './node-transaction-scope.ts'
+export { topicOf } from './topic-name.ts'
+
 /** What {@link MillraceTransport} takes. */
 export type MillraceTransportOptions = BusEndpointOptions & {
   /** What a message is sent with, such as the key that orders it. Default: nothing. */
