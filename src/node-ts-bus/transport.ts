@@ -6,6 +6,7 @@ import type {
   TransportMessage,
 } from '@node-ts/bus-core'
 import type { Command, Event, Message, MessageAttributes } from '@node-ts/bus-messages'
+import type { DrizzlePg } from '../db/port.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 import {
   purgeDeadLetters,
@@ -24,6 +25,12 @@ import { describeError } from './failure.ts'
 import type { TransactionClient } from './node-transaction-scope.ts'
 import type { BusEndpointOptions, BusMessageOptions } from './options.ts'
 import { retryDelayMs } from './retry-delay.ts'
+
+export type { BusAttributes } from './attributes.ts'
+export type { BusDeadLetter } from './bus-dead-letters.ts'
+export type { BusFailure } from './failure.ts'
+export type { QueryClient, TransactionClient } from './node-transaction-scope.ts'
+export { topicOf } from './topic-name.ts'
 
 /** What {@link MillraceTransport} takes. */
 export type MillraceTransportOptions = BusEndpointOptions & {
@@ -153,8 +160,11 @@ export class MillraceTransport implements Transport<BusReceipt> {
     return this.#endpoint.scopes.within(client, work)
   }
 
-  /** The transaction of {@link withTransaction} or {@link transactional}, for a handler's own writes; undefined outside. */
-  currentTransaction<Client extends TransactionClient = TransactionClient>(): Client | undefined {
+  /**
+   * The transaction of {@link withTransaction} or {@link transactional}, for a handler's own writes; undefined
+   * outside. It is what was given there: name its type where that is not Drizzle's.
+   */
+  currentTransaction<Client extends TransactionClient = DrizzlePg>(): Client | undefined {
     return this.#endpoint.scopes.current()?.client as Client | undefined
   }
 

@@ -121,16 +121,20 @@ describe('a message that is to come again', () => {
   it('comes when its delay is over, by a timer of this process alone', async () => {
     const transport = createTransport(server.db, 'timer', { listen: false, ...noPolls })
     const times: number[] = []
+    // two loops, so that one waits already when the other gives the message back
     await openBus({
       transport,
       start: false,
       configure: (bus) =>
-        bus.withRetryStrategy({ calculateRetryDelay: (attempt) => 400.4 + attempt }).withHandler(
-          handlerFor(Numbered, () => {
-            times.push(Date.now())
-            if (times.length < 3) throw new Error('not yet')
-          }),
-        ),
+        bus
+          .withConcurrency(2)
+          .withRetryStrategy({ calculateRetryDelay: (attempt) => 400.4 + attempt })
+          .withHandler(
+            handlerFor(Numbered, () => {
+              times.push(Date.now())
+              if (times.length < 3) throw new Error('not yet')
+            }),
+          ),
     }).then(async (bus) => {
       await bus.send(new Numbered(1))
       await bus.start()
