@@ -120,8 +120,8 @@ describe('housekeeping', () => {
     start()
     await publish({ count: 1 })
     let during = true
-    spy.before(() => {
-      asked += 1
+    spy.after(() => {
+      answered += 1
       if (during) wake()
       during = false
     })

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
 import fc from 'fast-check'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -20,12 +21,14 @@ const long = process.env.MILLRACE_LONG_TESTS === '1'
 const steps = long ? 100_000 : 10_000
 const stepsPerRun = 250
 
-type ConsumerStep = { do: 'read' | 'save' | 'seek'; share: number }
+type SavepointStep = { do: 'savepoint' | 'fallBack' }
+type PrepareStep = { do: 'prepare' | 'commitPrepared' | 'rollbackPrepared' }
+type ConsumerStep = { do: 'read' | 'save' | 'seek' | 'trim'; share: number }
 type Step =
   | { do: 'publish'; count: number }
-  | { do: 'begin' | 'append' | 'savepoint' | 'fallBack' | 'commit' | 'rollback' | 'prepare' }
-  | { do: 'commitPrepared' | 'rollbackPrepared' }
-  | { do: 'trim'; share: number }
+  | { do: 'begin' | 'append' | 'commit' | 'rollback' }
+  | SavepointStep
+  | PrepareStep
   | ConsumerStep
 
 const simple = <Name extends string>(name: Name) => fc.constant({ do: name })
@@ -46,12 +49,18 @@ const step: fc.Arbitrary<{ session: number; step: Step }> = fc.record({
     { weight: 2, arbitrary: simple('prepare' as const) },
     { weight: 2, arbitrary: simple('commitPrepared' as const) },
     { weight: 2, arbitrary: simple('rollbackPrepared' as const) },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('trim' as const), share }) },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('trim' as const), share }) },
     { weight: 8, arbitrary: fc.record({ do: fc.constant('read' as const), share }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant('save' as const), share }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant('seek' as const), share }) },
   ),
 })
+
+/** How often each kind of step was more than a step that could not be taken. */
+const taken = new Map<string, number>()
+function tally(what: string): void {
+  taken.set(what, (taken.get(what) ?? 0) + 1)
+}
 
 let database: TestDatabase
 let db: Db
@@ -94,91 +103,122 @@ async function append({ client }: Session, stream: string, count: number): Promi
   return rows[0]!.offsets.map(Number)
 }
 
+/** One step; where it cannot be taken, the one that leads to it. */
 async function apply(run: Run, session: Session, now: Step): Promise<void> {
-  const { stream, model } = run
-  const { client, open } = session
   switch (now.do) {
-    case 'publish': {
-      if (open !== null) return
-      model.committed(await append(session, stream, now.count))
-      return
-    }
+    case 'publish':
     case 'begin':
-      if (open !== null) return
-      await client.query('begin')
-      session.open = { offsets: [], savepoints: [] }
-      return
     case 'append':
-      if (open !== null) open.offsets.push(...(await append(session, stream, 1)))
-      return
-    case 'savepoint':
-      if (open === null || open.savepoints.length > 3) return
-      await client.query(`savepoint s${open.savepoints.length}`)
-      open.savepoints.push(open.offsets.length)
-      return
-    case 'fallBack': {
-      const kept = open?.savepoints.pop()
-      if (open === null || kept === undefined) return
-      await client.query(`rollback to savepoint s${open.savepoints.length}`)
-      open.offsets.splice(kept)
-      return
-    }
     case 'commit':
     case 'rollback':
-      if (open === null) return
-      session.open = null
-      await client.query(now.do)
-      if (now.do === 'commit') model.committed(open.offsets)
+      await publishStep(run, session, now)
       return
-    case 'prepare': {
-      if (open === null || session.prepared !== null || open.offsets.length === 0) return
-      const id = `model_${randomUUID()}`
-      await client.query(`prepare transaction '${id}'`)
-      session.prepared = { id, offsets: open.offsets }
-      session.open = null
+    case 'savepoint':
+    case 'fallBack':
+      await savepointStep(run, session, now)
       return
-    }
+    case 'prepare':
     case 'commitPrepared':
-    case 'rollbackPrepared': {
-      const { prepared } = session
-      if (open !== null || prepared === null) return
-      session.prepared = null
-      const how = now.do === 'commitPrepared' ? 'commit' : 'rollback'
-      await client.query(`${how} prepared '${prepared.id}'`)
-      if (how === 'commit') model.committed(prepared.offsets)
+    case 'rollbackPrepared':
+      await prepareStep(run, session, now)
       return
-    }
-    case 'trim': {
-      // low, so that most of the stream still has to be seen by everyone
-      const through = model.pick(now.share ** 2 / 2)
-      model.trimming(through)
-      await trimStream(db, stream, through)
-      return
-    }
     default:
       await consume(run, session, now)
   }
 }
 
+async function publishStep(
+  { stream, model }: Run,
+  session: Session,
+  now: { do: 'publish' | 'begin' | 'append' | 'commit' | 'rollback'; count?: number },
+): Promise<void> {
+  const { client, open } = session
+  if (open === null) {
+    if (now.do === 'begin' || now.do === 'append') {
+      await client.query('begin')
+      session.open = { offsets: [], savepoints: [] }
+      return
+    }
+    model.committed(await append(session, stream, now.count ?? 1))
+    tally('publish')
+    return
+  }
+  if (now.do !== 'commit' && now.do !== 'rollback') {
+    open.offsets.push(...(await append(session, stream, 1)))
+    tally('publish in a transaction')
+    return
+  }
+  session.open = null
+  await client.query(now.do)
+  if (now.do === 'commit') model.committed(open.offsets)
+  if (open.offsets.length > 0) tally(now.do)
+}
+
+async function savepointStep(run: Run, session: Session, now: SavepointStep): Promise<void> {
+  const { client, open } = session
+  if (open === null) return publishStep(run, session, { do: 'begin' })
+  const { savepoints, offsets } = open
+  if (now.do === 'savepoint' ? savepoints.length < 4 : savepoints.length === 0) {
+    await client.query(`savepoint s${savepoints.length}`)
+    savepoints.push(offsets.length)
+    return publishStep(run, session, { do: 'append' })
+  }
+  const kept = savepoints.pop() ?? 0
+  await client.query(`rollback to savepoint s${savepoints.length}`)
+  if (offsets.splice(kept).length > 0) tally('publish undone by a savepoint')
+}
+
+async function prepareStep(run: Run, session: Session, now: PrepareStep): Promise<void> {
+  const { prepared } = session
+  if (prepared !== null) {
+    const how = now.do === 'rollbackPrepared' ? 'rollback' : 'commit'
+    session.prepared = null
+    // anybody may; the session itself may be in its next transaction
+    await db.drizzle.execute(sql.raw(`${how} prepared '${prepared.id}'`))
+    if (how === 'commit') run.model.committed(prepared.offsets)
+    tally(`${how} of what was prepared`)
+    return
+  }
+  if (session.open === null) await publishStep(run, session, { do: 'begin' })
+  await publishStep(run, session, { do: 'append' })
+  const id = `model_${randomUUID()}`
+  await session.client.query(`prepare transaction '${id}'`)
+  session.prepared = { id, offsets: session.open?.offsets ?? [] }
+  session.open = null
+}
+
 /** A session's reader follows `next` and keeps everything it saw; saves and seeks move its saved offset. */
 async function consume({ stream, model }: Run, session: Session, now: ConsumerStep): Promise<void> {
   const { reader, name } = session
+  if (now.do === 'trim') {
+    // low, so that most of the stream still has to be seen by everyone
+    const through = model.pick(now.share ** 2 / 2)
+    model.trimming(through)
+    if ((await trimStream(db, stream, through)) > 0) tally('trim')
+    return
+  }
   if (now.do === 'read') {
     const limit = 1 + Math.floor(now.share * 20)
-    await reader.read((after) => readEvents(db, stream, { after, limit }))
+    await reader.read(async (after) => {
+      const page = await readEvents(db, stream, { after, limit })
+      if (page.held) tally('read that is held back')
+      if (page.events.length > 0) tally('read')
+      return page
+    })
     return
   }
   const offset = model.pick(now.share)
   const id = { stream, consumer: name }
   await reader.move(now.do, offset, () => (now.do === 'save' ? saveOffset : seekOffset)(db, id, offset))
   expect(await getOffset(db, id)).toBe(reader.saved())
+  tally(now.do)
 }
 
 /** Ends all that is open, lets every reader come to the end, and compares. */
 async function finish(run: Run): Promise<void> {
   for (const session of run.sessions) {
-    await apply(run, session, { do: 'commit' })
-    await apply(run, session, { do: 'commitPrepared' })
+    if (session.open !== null) await apply(run, session, { do: 'commit' })
+    if (session.prepared !== null) await apply(run, session, { do: 'commitPrepared' })
   }
   for (const { reader } of run.sessions) {
     while (await reader.read((after) => readEvents(db, run.stream, { after, limit: 1000 })));
@@ -223,6 +263,10 @@ describe('a stream under everything at once', () => {
         ),
         { numRuns: steps / stepsPerRun, endOnFailure: true },
       )
+      process.stderr.write(`of ${steps} steps: ${[...taken].map(([what, n]) => `${n} ${what}`).join(', ')}\n`)
+      // all of it is in there, and not as a rarity
+      expect(taken.size).toBe(12)
+      for (const [what, times] of taken) expect(times, what).toBeGreaterThan(steps / 200)
     },
     long ? 1_200_000 : 240_000,
   )

@@ -1,22 +1,31 @@
+import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { createMillrace, type Millrace } from '../../src/millrace.ts'
 import { findStream } from '../../src/streams/find-stream.ts'
+import { eventually } from '../contract/support/eventually.ts'
+import { countStatements, kindOf, type CountingDb } from '../delivery/support/counting-db.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
 
+/** All databases of a server share these names. */
+const name = `two-phase-${randomUUID()}`
 let database: TestDatabase
 let millrace: Millrace
+let spy: CountingDb
 let client: pg.Client
 
 beforeEach(async () => {
   database = await createMigratedDatabase()
-  millrace = createMillrace({ db: createNodePostgresDb({ url: database.url }) })
+  spy = countStatements(createNodePostgresDb({ url: database.url }))
+  millrace = createMillrace({ db: spy.db })
   client = new pg.Client({ connectionString: database.url })
   await client.connect()
 })
 afterEach(async () => {
+  // a test that failed has left it, and no database with one can be dropped
+  await client.query(`rollback prepared '${name}'`).catch(() => {})
   await client.end()
   await millrace.close()
   await database.drop()
@@ -29,7 +38,7 @@ async function prepare(data: string): Promise<void> {
     `select millrace.append('s', array['t'], array[null]::text[], array[$1], array[null]::text[], null, null)`,
     [data],
   )
-  await client.query(`prepare transaction 'two-phase'`)
+  await client.query(`prepare transaction '${name}'`)
 }
 
 /** A subscription that waits for a wake: it has read all there is. */
@@ -50,8 +59,14 @@ describe('a publish in a transaction that is prepared', () => {
     await prepare('1')
     await stream.publish({ type: 't', data: 2 })
     expect(await stream.read({ after })).toMatchObject({ events: [], held: true })
+    expect(await subscription.tryNext()).toBeNull()
+    await millrace.forwarder.waitFor('listening')
     const next = subscription.next()
-    await client.query(`commit prepared 'two-phase'`)
+    // no wake makes it read so often: it looks by itself
+    const looks = (): number => spy.statements.filter((text) => kindOf(text) === 'read').length
+    const before = looks()
+    await eventually(() => expect(looks() - before).toBeGreaterThan(4))
+    await client.query(`commit prepared '${name}'`)
     expect((await next).value).toMatchObject({ data: 1 })
     expect((await subscription.next()).value).toMatchObject({ data: 2 })
   })
@@ -59,7 +74,7 @@ describe('a publish in a transaction that is prepared', () => {
   it('S1: with nothing after it is seen by reading, and by who waits once the stream is woken', async () => {
     const { next } = await waiting()
     await prepare('1')
-    await client.query(`commit prepared 'two-phase'`)
+    await client.query(`commit prepared '${name}'`)
     expect((await millrace.stream('s').read()).events.map(({ data }) => data)).toEqual([0, 1])
     await client.query(`select millrace.wake_stream(id) from millrace.streams where name = 's'`)
     expect((await next).value).toMatchObject({ data: 1 })
@@ -69,6 +84,6 @@ describe('a publish in a transaction that is prepared', () => {
     await millrace.stream('s').publish({ type: 't', data: 0 })
     await client.query('begin')
     await client.query('select millrace.wake_stream($1)', [await findStream(millrace.db, 's')])
-    await expect(client.query(`prepare transaction 'two-phase'`)).rejects.toMatchObject({ code: '0A000' })
+    await expect(client.query(`prepare transaction '${name}'`)).rejects.toMatchObject({ code: '0A000' })
   })
 })

@@ -7,6 +7,7 @@ import { configureStream } from '../../src/streams/configure-stream.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
 import { runRetention } from '../../src/streams/retention.ts'
+import { trimStream } from '../../src/streams/trim-stream.ts'
 import { systemClock } from '../../src/system-ports.ts'
 import { holdTransaction } from '../contract/support/held.ts'
 import { countStatements } from '../delivery/support/counting-db.ts'
@@ -62,6 +63,17 @@ describe('retention', () => {
     expect((await run()).deleted).toBe(7)
     expect(await left()).toEqual(offsets.slice(7))
     expect((await run()).deleted).toBe(0)
+  })
+
+  it('leaves to another worker what that one is just removing, and does not wait for it', async () => {
+    const offsets = await publish(6)
+    await configureStream(db, stream, { count: 1 })
+    const held = await holdTransaction(db)
+    expect(await trimStream(db, stream, offsets[1]!, { tx: held.tx.drizzle })).toBe(2)
+    expect((await run()).deleted).toBe(3)
+    await held.rollback()
+    expect((await run()).deleted).toBe(2)
+    expect(await left()).toEqual(offsets.slice(5))
   })
 
   it('by age counts from when readers could have seen an event, not from its own time', async () => {

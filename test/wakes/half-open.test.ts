@@ -82,13 +82,14 @@ async function loseAndHeal(
     `${millrace.db.driver}: a silent LISTEN socket was healed after ${Math.round(tookMs)} ms\n`,
   )
   expect(tookMs).toBeLessThan(boundMs)
-  await eventually(() => expect(heard).toEqual(['reconnected']))
+  // a busy machine may lose it once more: told again then, and of nothing else
+  await eventually(() => expect([...new Set(heard)]).toEqual(['reconnected']))
   for (const stream of ['s', 'other']) await publish(stream, 4)
   for (const seen of followers) await eventually(() => expect(seen).toEqual([1, 2, 3, 4]))
-  expect(forwarder.mode).toBe('listening')
+  await forwarder.waitFor('listening')
 }
 
-describe.concurrent('a connection that falls silent, without an end or a reset', { timeout: 90_000 }, () => {
+describe.concurrent('a connection that falls silent, without an end or a reset', { timeout: 150_000 }, () => {
   it.runIf(noNetwork === null)(
     'N2, S7: over TCP is noticed by its keepalive, and subscribers get everything within 30 s',
     async ({ onTestFinished: atEnd }) => {
