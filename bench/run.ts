@@ -44,6 +44,10 @@ const chosen = parts.filter(({ name }) => options.parts.length === 0 || options.
 const start = performance.now()
 const lab = await openLab()
 const results: PartResult[] = []
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  // the server runs in a session of its own and would outlive this
+  process.once(signal, () => void lab.close().finally(() => process.exit(1)))
+}
 try {
   for (const part of chosen) {
     const result = await runPart(part, lab, options)

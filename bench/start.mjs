@@ -1,6 +1,6 @@
 // `npm run bench`: finds a Node that the peers run on (22 or newer), installs them where they are missing, and
 // runs bench/run.ts under that Node.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -30,8 +30,10 @@ if (node === undefined) {
   )
   process.exit(1)
 }
-const { status, signal } = spawnSync(node, ['--import', 'tsx', 'bench/run.ts', ...process.argv.slice(2)], {
+const child = spawn(node, ['--import', 'tsx', 'bench/run.ts', ...process.argv.slice(2)], {
   cwd: root,
   stdio: 'inherit',
 })
-process.exit(signal === null ? (status ?? 1) : 1)
+// a terminal tells both, others only this one; the bench has a database to stop
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+child.on('exit', (code) => process.exit(code ?? 1))

@@ -12,6 +12,8 @@ export interface Verdict {
   against: Spread | null
   /** What is held against the bound: the ratio, or the figure itself. */
   value: Spread
+  /** Where it is held against peers and the bare statement was measured too: the ratio that the bare one reaches. */
+  limit: Spread | null
   met: boolean
 }
 
@@ -32,8 +34,15 @@ export function judge(goal: Goal, results: readonly PartResult[]): Verdict | und
     unit,
     against: rounds === null ? null : spread(rounds),
     value,
+    limit: limitOf(found, goal, rounds),
     met: 'atLeast' in goal.bound ? value.median >= goal.bound.atLeast : value.median <= goal.bound.atMost,
   }
+}
+
+function limitOf(found: CaseResult, goal: Goal, rounds: number[] | null): Spread | null {
+  const bare = figures(found, 'bare', goal.metric)
+  if (rounds === null || goal.against?.includes('bare') || bare.length === 0) return null
+  return spread(bare.map((value, round) => value / rounds[round]!))
 }
 
 /** The best figure of each round: the highest where the goal is to be above, else the lowest. */

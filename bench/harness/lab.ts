@@ -1,6 +1,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
@@ -62,7 +62,9 @@ export async function openLab(): Promise<Lab> {
       receiver.stop()
       await admin.end()
       await server.stop()
-      await rm(dataDir, { recursive: true, force: true })
+      // started as root, the server keeps its data where its own user can enter
+      for (const folder of [dirname(server.clusterDir), dataDir])
+        await rm(folder, { recursive: true, force: true })
     },
   }
 }

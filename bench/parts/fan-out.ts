@@ -30,7 +30,7 @@ export const fanOutPart: Part = {
   name: 'fan-out',
   async open(lab, { quick }) {
     const base = await lab.openBase('fan_out')
-    const [webhooks, events] = quick ? [100, 2] : [1000, 10]
+    const [webhooks, events] = quick ? [100, 2] : [1000, 5]
     return {
       cases: [
         {

@@ -15,7 +15,7 @@ export function millracePeer(millrace: Millrace): QueuePeer {
     settings: {
       send: 'send; sendMany',
       batched: `work with concurrency ${workers}, prefetch 500`,
-      single: `${workers} loops of claim and ack`,
+      single: `${workers} loops of claim and ack, which share statements where they are under way at once`,
     },
     send: async (data) => void (await queue.send({ data })),
     sendMany: async (many) => void (await queue.sendMany(many.map((data) => ({ data })))),
@@ -78,8 +78,8 @@ export const queues: Part = {
   async open(lab, { quick }) {
     const base = await lab.openBase('queues')
     const peers = [millracePeer(createMillrace({ db: base.db })), ...(await openQueuePeers(base.url))]
-    const many = quick ? 1000 : 20_000
-    const few = quick ? 200 : 1500
+    const many = quick ? 1000 : 10_000
+    const few = quick ? 200 : 1000
     const perSecond = 'messages/s'
     const cases: Case[] = [
       {

@@ -47,6 +47,7 @@ function drawRow(verdict: Verdict, y: number, x: (value: number) => number): str
   ]
 }
 
-function shortened(text: string): string {
+function shortened(what: string): string {
+  const text = what.replaceAll('`', '')
   return text.length > 40 ? `${text.slice(0, 39)}…` : text
 }

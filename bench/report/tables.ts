@@ -7,14 +7,15 @@ import { boundText, spreadText, valueText } from './verdict-text.ts'
 /** Goals, and what became of them. */
 export function goalsTable(verdicts: readonly Verdict[]): string {
   const rows = verdicts.map((verdict) => {
-    const { goal, measured, unit, against, met } = verdict
+    const { goal, measured, unit, against, limit, met } = verdict
     const other = against === null ? '' : `${goal.against!.join(', ')}: ${compact(against.median)}`
     const value = against === null ? '' : valueText(verdict)
+    const reach = limit === null ? '' : compact(limit.median)
     const result = met ? 'met' : '**missed**'
     const own = measured.low === measured.high ? compact(measured.median) : spreadText(measured)
-    return [goal.row, goal.what, `${own} ${unit}`, other, value, boundText(goal), result]
+    return [goal.row, goal.what, `${own} ${unit}`, other, value, reach, boundText(goal), result]
   })
-  return table(['', 'what', 'Millrace', 'against', 'ratio', 'goal', ''], rows)
+  return table(['', 'what', 'Millrace', 'against', 'ratio', 'limit', 'goal', ''], rows)
 }
 
 /** Every figure of every case. */

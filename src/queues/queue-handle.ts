@@ -1,7 +1,7 @@
 import type { Db, TxOption } from '../db/port.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
-import { claimMessages, type ClaimOptions } from './claim-messages.ts'
+import type { ClaimOptions } from './claim-messages.ts'
 import {
   listDeadLetters,
   purgeDeadLetters,
@@ -16,7 +16,6 @@ import { configureQueue, type QueueSettings } from './queue-settings.ts'
 import { getQueueStats, type QueueStats } from './queue-stats.ts'
 import { sendMessages, type SentMessage } from './send-messages.ts'
 import {
-  ackMessages,
   extendMessages,
   failMessages,
   retryMessages,
@@ -26,6 +25,7 @@ import {
   type Retry,
   type RetryOutcome,
 } from './settle-messages.ts'
+import { createSharedAck, createSharedClaim } from './shared-calls.ts'
 import type { WorkOptions } from './work/options.ts'
 import type { HandlerContext, HandlerOutcome, Worker } from './work/work-queue.ts'
 
@@ -51,7 +51,10 @@ export interface QueueHandle<Data> {
   send(message: MessageOf<Data>, options?: TxOption): Promise<SentMessage>
   /** Sends several, all or none. */
   sendMany(messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]>
-  /** Claims messages; `nextDueMs` as claimMessages has it. */
+  /**
+   * Claims messages; `nextDueMs` as claimMessages has it. Calls on this handle that are under way at the same time
+   * share statements, and so do those of `ack`.
+   */
   claim(options?: ClaimOptions): Promise<{ messages: ClaimedOf<Data>[]; nextDueMs: number | null }>
   /** Finishes messages; answers for each whether its lease still held (Q1). */
   ack(items: readonly Held[], options?: TxOption): Promise<boolean[]>
@@ -91,15 +94,16 @@ export function createQueueHandle<Data>(name: string, { db, startWorker }: Queue
   assertSharedName('queue', name)
   const send = async (messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]> =>
     (await sendMessages(db, name, messages.map(encodeMessage), options)).messages
+  const claim = createSharedClaim(db, name)
   return {
     name,
     send: async (message, options) => (await send([message], options))[0]!,
     sendMany: send,
     async claim(options) {
-      const { messages, nextDueMs } = await claimMessages(db, name, options)
+      const { messages, nextDueMs } = await claim(options)
       return { messages: messages.map(decode<Data, ClaimedMessage>), nextDueMs }
     },
-    ack: (items, options) => ackMessages(db, name, items, options),
+    ack: createSharedAck(db, name),
     giveBack: (items, options) => returnMessages(db, name, items, options),
     retry: (items, options) => retryMessages(db, name, items, options),
     extend: (items, options) => extendMessages(db, name, items, options),

@@ -9,7 +9,7 @@ import type { Held } from './message.ts'
 import { wholeNumber } from './validate-message.ts'
 
 /** A batch beyond this belongs into several. */
-const maxItems = 10_000
+export const maxItems = 10_000
 /** A reason is for a person to read, not for a stack of a megabyte. */
 const maxReasonLength = 2048
 
@@ -159,11 +159,20 @@ async function settle(
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 
+/**
+ * Checks what is to be settled.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertHeld(items: readonly Held[]): void {
+  if (items.length > maxItems) throw invalidInput('items', `are more than ${maxItems} in one call`)
+  for (const { id } of items) wholeNumber(id, 'id', 0, Number.MAX_SAFE_INTEGER)
+}
+
 /** Anything that cannot be a lease token is one that nobody holds. */
 function heldArguments(queue: string, items: readonly Held[]): SQL {
   assertSharedName('queue', queue)
-  if (items.length > maxItems) throw invalidInput('items', `are more than ${maxItems} in one call`)
-  for (const { id } of items) wholeNumber(id, 'id', 0, Number.MAX_SAFE_INTEGER)
+  assertHeld(items)
   const leases = items.map(({ lease }) => (uuid.test(lease) ? lease : null))
   return sql`${queue}::text, ${bigintArray(items.map((item) => item.id))}, ${textArray(leases)}::uuid[]`
 }

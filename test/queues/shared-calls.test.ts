@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { sendMessages } from '../../src/queues/send-messages.ts'
+import { shareStatement } from '../../src/queues/share-statement.ts'
+import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
+import { createDeferred } from '../../src/wakes/deferred.ts'
+import { spyOn } from './spied-db.ts'
+import { openDb, type OpenDb } from './support.ts'
+
+describe('calls that share a statement', () => {
+  it('go together when they come while one is under way, each with its own results', async () => {
+    const first = createDeferred<void>()
+    const seen: number[][] = []
+    const share = shareStatement<number, string>(async (items) => {
+      seen.push(items)
+      if (seen.length === 1) await first.promise
+      return items.map((item) => `r${item}`)
+    }, 3)
+    const calls = [share([1]), share([2, 3]), share([4]), share([5, 6, 7, 8]), share([])]
+    first.resolve()
+    expect(await Promise.all(calls)).toEqual([['r1'], ['r2', 'r3'], ['r4'], ['r5', 'r6', 'r7', 'r8'], []])
+    expect(seen).toEqual([[1], [2, 3, 4], [5, 6, 7, 8], []])
+    expect(await share([9])).toEqual(['r9'])
+  })
+
+  it('fail together, and leave the next ones alone', async () => {
+    let runs = 0
+    const share = shareStatement<number, number>(async (items) => {
+      if (++runs === 2) throw new Error('lost')
+      return items
+    }, 10)
+    const calls = [share([1]), share([2]), share([3])]
+    const outcomes = await Promise.allSettled(calls)
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    expect(await share([4])).toEqual([4])
+  })
+})
+
+describe('claims and acks of many callers', () => {
+  let open: OpenDb
+  beforeAll(async () => {
+    open = await openDb()
+  })
+  afterAll(() => open.close())
+
+  const messages = (count: number) => Array.from({ length: count }, (_, n) => ({ dataText: String(n) }))
+
+  it('Q1: each message goes to one of them, in order, in few statements', async () => {
+    await sendMessages(open.db, 'many', messages(25))
+    const spied = spyOn(open.db)
+    const claim = createSharedClaim(spied.db, 'many')
+    const claimed = await Promise.all(Array.from({ length: 20 }, () => claim({ limit: 2 })))
+    const taken = claimed.flatMap(({ messages }) => messages)
+    expect(taken.map(({ dataText }) => Number(dataText))).toEqual(Array.from({ length: 25 }, (_, n) => n))
+    expect(claimed.map(({ messages }) => messages.length).slice(11)).toEqual([2, 1, 0, 0, 0, 0, 0, 0, 0])
+    expect(claimed[0]!.nextDueMs).toBe(0)
+    // what waits now is the end of the first lease
+    for (const { nextDueMs } of claimed.slice(12)) expect(nextDueMs).toBeGreaterThan(0)
+    expect(spied.calls('claim_messages')).toBe(2)
+
+    const ack = createSharedAck(spied.db, 'many')
+    const stale = { id: taken[0]!.id, lease: crypto.randomUUID() }
+    const held = await Promise.all([...taken.map((message) => ack([message])), ack([stale]), ack([])])
+    expect(held).toEqual([...taken.map(() => [true]), [false], []])
+    expect(spied.calls('ack_messages')).toBe(2)
+  })
+
+  it('claims for other types or leases do not go together', async () => {
+    await sendMessages(
+      open.db,
+      'typed',
+      ['a', 'b', 'a', 'b'].map((type) => ({ dataText: '0', type })),
+    )
+    const claim = createSharedClaim(open.db, 'typed')
+    const claimed = await Promise.all([
+      claim({ types: ['a'] }),
+      claim({ types: ['b'], leaseMs: 5000 }),
+      claim({ types: ['a'] }),
+      claim({ types: ['b'], leaseMs: 9000 }),
+    ])
+    const kinds = claimed.map(({ messages }) => messages.map(({ type, leaseMs }) => [type, leaseMs]))
+    expect(kinds).toEqual([[['a', 30_000]], [['b', 5000]], [['a', 30_000]], [['b', 9000]]])
+  })
+
+  it('what is wrong with one call fails that one alone', async () => {
+    await sendMessages(open.db, 'wrong', messages(1))
+    const claim = createSharedClaim(open.db, 'wrong')
+    const ack = createSharedAck(open.db, 'wrong')
+    const [good, bad] = await Promise.allSettled([claim(), claim({ leaseMs: -1 })])
+    expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'INVALID_INPUT' } })
+    if (good.status === 'rejected') throw good.reason
+    const outcomes = await Promise.allSettled([
+      ack([]),
+      ack([{ id: -1, lease: '' }]),
+      ack(good.value.messages),
+    ])
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(await claim({ limit: 0 })).toEqual({ messages: [], nextDueMs: 0 })
+  })
+
+  it('Q3: an ack in a transaction belongs to that transaction', async () => {
+    await sendMessages(open.db, 'tx', messages(1))
+    const [message] = (await createSharedClaim(open.db, 'tx')()).messages
+    const ack = createSharedAck(open.db, 'tx')
+    const undone = open.db.transaction(async ({ drizzle }) => {
+      expect(await ack([message!], { tx: drizzle })).toEqual([true])
+      throw new Error('undo')
+    })
+    await expect(undone).rejects.toThrow('undo')
+    expect(await ack([message!])).toEqual([true])
+  })
+})
