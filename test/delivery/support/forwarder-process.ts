@@ -43,7 +43,7 @@ export function startForwarderProcess(
     ready: () =>
       waiters.until(
         () => output.includes('delivering'),
-        30_000,
+        90_000,
         () => output,
       ),
     output: () => output,
