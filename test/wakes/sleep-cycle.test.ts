@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { silentLog } from '../../src/system-ports.ts'
+import { createAgenda } from '../../src/wakes/agenda.ts'
 import { createForwarder, type Forwarder } from '../../src/wakes/forwarder.ts'
+import { createModeCell } from '../../src/wakes/modes.ts'
+import { createPacer } from '../../src/wakes/poll-timer.ts'
+import { createWakeRegistry } from '../../src/wakes/wake-signals.ts'
 import { createDrivenClock } from '../support/clock.ts'
 
 const minute = 60_000
@@ -51,11 +55,13 @@ describe('a database that refuses, of a forwarder that may sleep', () => {
   })
 
   it('is asked for a minute again when somebody rings', async () => {
-    const { seat, perMinute, forwarder } = refused()
+    const { seat, clock, perMinute, forwarder } = refused()
     seat.rest(Infinity)
     await perMinute(10)
     expect(await perMinute(1)).toEqual([0])
     forwarder.ring('all')
+    // the nap ends now, not at the end of the next minute
+    await clock.advance(0)
     const [first] = await perMinute(1)
     expect(first).toBeGreaterThan(100)
     expect(forwarder.mode).toBe('sleeping')
@@ -68,5 +74,27 @@ describe('a database that refuses, of a forwarder that may sleep', () => {
     seat.rest(clock.now() + 80 * minute)
     expect(await perMinute(5)).toEqual([0, 0, 0, 0, 0])
     expect(forwarder.mode).toBe('sleeping')
+  })
+})
+
+describe('a loop of a process whose forwarder sleeps', () => {
+  it('begins nothing, due or woken, before the forwarder is back', async () => {
+    const clock = createDrivenClock()
+    const modes = createModeCell()
+    const agenda = createAgenda(clock)
+    const registry = createWakeRegistry(clock)
+    const pacer = createPacer({ ports: { clock, random: () => 0 }, modes, agenda })
+    modes.set('sleeping')
+    const ended: string[] = []
+    const dueAt = clock.now() + 1_000
+    void pacer.wait({ wake: registry.subscribe('all'), dueAt }).then((outcome) => ended.push(outcome))
+    expect([agenda.resting, agenda.nextDueAt]).toEqual([true, dueAt])
+    registry.raise('all')
+    await clock.advance(10 * minute)
+    expect(ended).toEqual([])
+    modes.set('listening')
+    await clock.advance(0)
+    expect(ended).toEqual(['wake'])
+    expect(agenda.resting).toBe(false)
   })
 })
