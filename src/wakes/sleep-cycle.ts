@@ -39,9 +39,17 @@ export interface SleepCycleSetup extends SleepOptions {
   onSleep: () => void
 }
 
+/** One time of being awake. */
+interface Turn {
+  awake: AbortController
+  end: AbortSignal
+  /** Its idleness is waited for. */
+  watched: boolean
+}
+
 export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
   const { clock, agenda } = setup
-  let awake = new AbortController()
+  let turn: Turn = { awake: new AbortController(), end: AbortSignal.abort(), watched: true }
   /** Aborts when a nap is over before its time; undefined before the first. */
   let asleep: AbortController | undefined
   let insistUntil = 0
@@ -50,11 +58,22 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
 
   const insist = (ms = insistMs): void => void (insistUntil = clock.now() + ms)
 
-  function endTurn(turn: AbortController): void {
-    if (turn.signal.aborted) return
+  function endTurn({ awake }: Turn): void {
+    if (awake.signal.aborted) return
     asleep = new AbortController()
     setup.onSleep()
-    turn.abort()
+    awake.abort()
+  }
+
+  /** From the moment the connection stands: that making it takes a while is not idleness. */
+  function watchIdle(mine: Turn): void {
+    if (mine.watched) return
+    mine.watched = true
+    // a turn is long enough to look at everything
+    agenda.active()
+    void awaitIdle(setup, AbortSignal.any([mine.end, mine.awake.signal])).then(() => {
+      if (!mine.end.aborted) endTurn(mine)
+    })
   }
 
   /** A database that refuses is asked less and less often, but what is due there is not given up. */
@@ -65,32 +84,25 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
 
   return {
     wakeUp(end) {
-      const turn = new AbortController()
-      const signal = AbortSignal.any([end, turn.signal])
-      awake = turn
+      turn = { awake: new AbortController(), end, watched: false }
       standing = false
       insist(asleep === undefined || asleep.signal.aborted ? insistMs : insistWhenDueMs)
-      // a turn is long enough to look at everything
-      agenda.active()
-      void awaitIdle(setup, signal).then(() => {
-        if (!end.aborted) endTurn(turn)
-      })
-      return signal
+      return AbortSignal.any([end, turn.awake.signal])
     },
     stood() {
       standing = true
       failures = 0
-      agenda.active()
+      watchIdle(turn)
     },
     failed() {
       if (standing) {
         standing = false
         insist()
         // nothing is lost by it that the next look would not find
-        if (agenda.resting) endTurn(awake)
+        if (agenda.resting) endTurn(turn)
       } else if (clock.now() >= insistUntil) {
         failures += 1
-        endTurn(awake)
+        endTurn(turn)
       }
     },
     nap: (end) =>
