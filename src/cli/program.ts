@@ -9,6 +9,12 @@ import { addPublish } from './publish/publish.ts'
 import { hasColors, createStyle } from './style.ts'
 import { addTail } from './tail.ts'
 import { addWebhooks } from './webhooks.ts'
+import { addKeys } from './work/keys.ts'
+import { addLocks } from './work/locks.ts'
+import { addNotify } from './work/notify.ts'
+import { addQueues } from './work/queues.ts'
+import { addSchedules } from './work/schedules.ts'
+import { addTopics } from './work/topics.ts'
 
 const settingsHelp = `
 Settings:
@@ -37,6 +43,12 @@ export function createProgram(cli: Cli): Command {
   addTail(program, cli)
   addListen(program, cli)
   addWebhooks(program, cli)
+  addQueues(program, cli)
+  addTopics(program, cli)
+  addLocks(program, cli)
+  addSchedules(program, cli)
+  addNotify(program, cli)
+  addKeys(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)
   addGrants(program, cli)

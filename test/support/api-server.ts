@@ -1,6 +1,7 @@
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { createApp } from '../../src/http/app.ts'
+import { workRoutes } from '../../src/http/work-routes.ts'
 import { startDelivery } from '../../src/node/start-delivery.ts'
 import { startHttp } from '../../src/node/start-http.ts'
 import { readSettings } from '../../src/settings.ts'
@@ -28,7 +29,14 @@ export async function startApiServer(options: { deliver?: boolean } = {}): Promi
   const db = createNodePostgresDb({ url: database.url })
   const ports = createSystemPorts()
   const rootKey = 'mr_root_for_these_tests'
-  const app = createApp({ db, rootKey, ports, targetPolicy: { allowInsecure: true }, sealer: null })
+  const app = createApp({
+    db,
+    rootKey,
+    ports,
+    targetPolicy: { allowInsecure: true },
+    sealer: null,
+    workRoutes,
+  })
   const settings = readSettings({ DATABASE_URL: database.url, MILLRACE_ALLOW_INSECURE_TARGETS: '1' })
   const delivery = options.deliver === true ? startDelivery({ db, settings, sealer: null, ports }) : null
   let http = await startHttp(app, { port: 0, hostname: '127.0.0.1' })
