@@ -1,4 +1,5 @@
 import { createApp } from '../http/app.ts'
+import { docRoutes } from '../http/openapi/doc-routes.ts'
 import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
@@ -7,6 +8,7 @@ import { describeAttempt } from './describe-attempt.ts'
 import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
 import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
+import { packageVersion } from './package-version.ts'
 import { startDelivery } from './start-delivery.ts'
 import { assertPortFree, startHttp } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
@@ -69,6 +71,7 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       targetPolicy: { allowInsecure: settings.allowInsecureTargets },
       shutdown: shutdown.signal,
       workRoutes,
+      docRoutes: docRoutes(packageVersion()),
       ...liveParts(opened.db, delivery, ports),
     })
     const http = await startHttp(app, address)
