@@ -7,7 +7,7 @@ import { addGrants } from './grants.ts'
 import type { Cli } from './io.ts'
 import { addListen } from './listen/listen.ts'
 import { addMigrate } from './migrate.ts'
-import { packageVersion } from './package-version.ts'
+import { packageVersion } from '../node/package-version.ts'
 import { addPublish } from './publish/publish.ts'
 import { addReseal } from './reseal.ts'
 import { addRing } from './ring.ts'
@@ -15,6 +15,12 @@ import { addServe } from './serve.ts'
 import { hasColors, createStyle } from './style.ts'
 import { addTail } from './tail.ts'
 import { addWebhooks } from './webhooks.ts'
+import { addKeys } from './work/keys.ts'
+import { addLocks } from './work/locks.ts'
+import { addNotify } from './work/notify.ts'
+import { addQueues } from './work/queues.ts'
+import { addSchedules } from './work/schedules.ts'
+import { addTopics } from './work/topics.ts'
 
 const settingsHelp = `
 Settings:
@@ -48,6 +54,12 @@ export function createProgram(cli: Cli): Command {
   addTail(program, cli)
   addListen(program, cli)
   addWebhooks(program, cli)
+  addQueues(program, cli)
+  addTopics(program, cli)
+  addLocks(program, cli)
+  addSchedules(program, cli)
+  addNotify(program, cli)
+  addKeys(program, cli)
   addRing(program, cli)
   program.commandsGroup('With the database itself:')
   addMigrate(program, cli)

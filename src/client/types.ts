@@ -20,6 +20,14 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
+/** Which page of a list. */
+export interface PageOptions<Cursor = string> extends CallOptions {
+  /** 1 to 500, default 100. */
+  limit?: number | undefined
+  /** The `next` of the page before. */
+  cursor?: Cursor | undefined
+}
+
 /** An event to publish: either `data`, or `dataText` to have the JSON kept byte for byte. */
 export type NewEvent<Events extends object = AnyEvents> = {
   [Type in keyof Events & string]: {

@@ -47,6 +47,7 @@ export function createApp(options: AppOptions): Hono {
   consumerRoutes(app, options)
   channelRoutes(app, options)
   options.workRoutes?.(app, options)
+  options.docRoutes?.(app)
   webhookRoutes(app, options)
   webhookActionRoutes(app, options)
   return app

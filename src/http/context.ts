@@ -39,6 +39,8 @@ export interface AppOptions {
   metrics?: () => Promise<string>
   /** Serves queues, topics, locks and schedules too: `workRoutes` of work-routes.ts. Default: the host does not. */
   workRoutes?: (app: Hono, options: AppOptions) => void
+  /** Serves /openapi.json and /docs too: `docRoutes` of openapi/doc-routes.ts. Default: the host does not. */
+  docRoutes?: (app: Hono) => void
   /** What /readyz reports: default, that the database answers and has its tables. */
   ready?: () => Promise<ReadyReport>
 }

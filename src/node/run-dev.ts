@@ -1,4 +1,5 @@
 import { createApp } from '../http/app.ts'
+import { docRoutes } from '../http/openapi/doc-routes.ts'
 import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
@@ -9,6 +10,7 @@ import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
 import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
 import { ringAfterChange, ringAfterPublish } from './ring-after-change.ts'
+import { packageVersion } from './package-version.ts'
 import { startDelivery } from './start-delivery.ts'
 import { assertPortFree, startHttp } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
@@ -76,6 +78,7 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       targetPolicy: targetPolicyOf(settings),
       shutdown: shutdown.signal,
       workRoutes,
+      docRoutes: docRoutes(packageVersion()),
       afterPublish: ringAfterPublish(delivery.forwarder),
       ...liveParts(opened.db, delivery, { ports, poll: settings.poll }),
     })

@@ -1,6 +1,7 @@
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { createApp } from '../../src/http/app.ts'
+import { workRoutes } from '../../src/http/work-routes.ts'
 import { startDelivery } from '../../src/node/start-delivery.ts'
 import { startHttp } from '../../src/node/start-http.ts'
 import { readSettings } from '../../src/settings.ts'
@@ -36,6 +37,7 @@ export async function startApiServer(options: { deliver?: boolean } = {}): Promi
     ports,
     targetPolicy: { allowInsecure: true },
     sealer: null,
+    workRoutes,
     ...(delivery === null ? {} : { delivery: delivery.delivery }),
   })
   let http = await startHttp(app, { port: 0, hostname: '127.0.0.1' })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import { accessSuite } from './access.ts'
+import { conforming } from './conformance.ts'
 import { consumerSuite } from './consumers.ts'
 import { fidelitySuite } from './fidelity.ts'
 import { keySuite } from './keys.ts'
@@ -15,14 +16,14 @@ import { webhookSuite } from './webhooks.ts'
 
 /**
  * What the HTTP API does, over nothing but `fetch`: the same tests run against the app in Node, over
- * each driver, and in workerd. The target is made once; it must take public https webhook URLs only,
+ * each driver, and in workerd. Each answer is also held against the OpenAPI document. The target is made once; it must take public https webhook URLs only,
  * and seal secrets under a key.
  */
 export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
   describe(name, () => {
     let target: HttpTarget | undefined
     beforeAll(async () => {
-      target = await makeTarget()
+      target = conforming(await makeTarget())
     })
     afterAll(() => target?.close())
     const api = createApi(() => {
