@@ -4,6 +4,7 @@ import { ringFirst } from '../doorbell/ring-first.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
 import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
+import { docRoutes } from '../http/openapi/doc-routes.ts'
 import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
@@ -13,6 +14,7 @@ import type { Sealer } from '../webhooks/seal.ts'
 import { liveParts } from './live-parts.ts'
 import { openDatabase, type OpenedDatabase } from './open-database.ts'
 import { openSealer } from './open-sealer.ts'
+import { packageVersion } from './package-version.ts'
 import { ringAfterChange, ringAfterPublish } from './ring-after-change.ts'
 import { startDelivery, type RunningDelivery } from './start-delivery.ts'
 import { assertPortFree, startHttp } from './start-http.ts'
@@ -66,6 +68,7 @@ export async function startServe(options: ServeOptions): Promise<RunningServe> {
       targetPolicy: targetPolicyOf(settings),
       shutdown: shutdown.signal,
       workRoutes,
+      docRoutes: docRoutes(packageVersion()),
       afterPublish: afterPublish(options, running.forwarder),
       ...liveParts(opened.db, running, { ports, poll: settings.poll }),
     })
