@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm'
 import { integer, pgTable, text } from 'drizzle-orm/pg-core'
-import type { Millrace } from '../../src/millrace.ts'
+import type { Millrace } from 'millrace'
 
 /** A table of your own, in the same database. */
 export const orders = pgTable('orders', {

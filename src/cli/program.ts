@@ -28,8 +28,8 @@ Settings:
   MILLRACE_KEY       its API key (default: the key that a server started in this
                      folder has left in .millrace/root-key)
   MILLRACE_DATA_DIR  that data folder, if it is another
-  DATABASE_URL       the database, for all but the commands beside a server (dev, migrate,
-                     adopt, reseal and doctor: default is the embedded one)
+  DATABASE_URL       the database, for all but the commands beside a server (dev,
+                     migrate, adopt, reseal and doctor: default is the embedded one)
   NO_COLOR           no colours
 
 Try it (with \`millrace dev\` running in this folder):

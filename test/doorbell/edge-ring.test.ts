@@ -76,7 +76,9 @@ describe('an edge app with a doorbell', () => {
     gate.open()
     await Promise.all(after)
     expect(committed).toEqual([{ n: 1 }])
-    const [stream] = await world.sql<{ id: number }>('select id::integer as id from millrace.streams')
+    const [stream] = await world.sql<{ id: number }>(
+      `select id::integer as id from millrace.streams where name = 'orders'`,
+    )
     expect(heard).toEqual([[stream!.id]])
     expect(world.receiver.requests).toEqual([])
   })

@@ -117,7 +117,7 @@ describe('retention', () => {
     const between = (work: () => Promise<unknown>): void => {
       let due = true
       spy.before(async (text) => {
-        if (!due || !text.includes('gone as')) return
+        if (!due || !text.includes('trim_events')) return
         due = false
         await work()
       })
