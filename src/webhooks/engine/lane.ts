@@ -62,7 +62,7 @@ export class Lane {
     this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
     this.#window = createWindow(webhook.offset)
     this.#units = createUnits(webhook.units)
-    this.#cursor = createCursor(services.reader, webhook.stream)
+    this.#cursor = createCursor(services.reader, webhook.stream, this.#signal.fire)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = matcherOf(webhook)
     this.#host = new URL(webhook.url).host
@@ -86,14 +86,14 @@ export class Lane {
   async run(dueNow: readonly LoadedDelivery[]): Promise<void> {
     if (dueNow.length > 0) this.#recorded.begin(dueNow)
     while (this.#isOpen()) {
+      if (this.#phase === 'working') this.#recorded.load()
       try {
-        if (this.#phase === 'working') this.#recorded.load()
-        await this.#fill()
-        this.#spillSlow()
-        this.#dispatch()
+        this.#fill()
       } catch (error) {
         this.#alarm.ring(this.#services.onError(error, this.webhook.id))
       }
+      this.#spillSlow()
+      this.#dispatch()
       if (this.#isBusy()) await this.#signal.wait()
       else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen()) this.#phase = 'releasing'
     }
@@ -238,19 +238,13 @@ export class Lane {
     )
   }
 
-  /** Takes events from the stream until there are enough, or no more. */
-  async #fill(): Promise<void> {
+  /** Takes events from the stream until there are enough, or no more, or a page is on its way. */
+  #fill(): void {
     while (this.#wantsMore() && this.#hasRoom()) {
-      const from = this.#window.scanned
-      const next = await this.#cursor.next(from)
-      // meanwhile a failure may have set it back: what came is not what comes next
-      if (this.#window.scanned !== from) this.#cursor.rewind()
-      else if (!('readTo' in next)) this.#take(next)
-      else {
-        this.#window.scannedTo(next.readTo)
-        // what was found is sent before more is read: the next match may be a million events away
-        if (this.#units.hasReady) return this.#signal.fire()
-      }
+      const next = this.#cursor.next(this.#window.scanned)
+      if (next === null) break
+      if ('readTo' in next) this.#window.scannedTo(next.readTo)
+      else this.#take(next)
     }
     // room is made by storing how far it has come
     const { storable } = this.#window

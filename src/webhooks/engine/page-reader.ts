@@ -20,7 +20,9 @@ export interface PageReader {
   generation(stream: string): number
 }
 
-/** Enough for webhooks that are a little apart, little enough for memory: pages are at most 4 MiB each. */
+/** Enough for webhooks that are a little apart; more would reach the old generation, and cost its collection. */
+const keptPerStream = 2
+/** Little enough for memory: pages are at most 4 MiB each. */
 const keptPages = 16
 
 interface KeptPage {
@@ -51,8 +53,11 @@ export function createPageReader(
 
   async function fetchAndKeep(stream: string, after: number): Promise<SharedPage> {
     const page = { generation: generation(stream), ...(await fetchPage(stream, after)) }
-    kept = [{ stream, after, page }, ...kept.filter((old) => old.stream !== stream || old.after !== after)]
-    kept.length = Math.min(kept.length, keptPages)
+    let ofStream = 1
+    const others = kept.filter(
+      (old) => old.stream !== stream || (old.after !== after && ofStream++ < keptPerStream),
+    )
+    kept = [{ stream, after, page }, ...others].slice(0, keptPages)
     return page
   }
 

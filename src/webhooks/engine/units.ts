@@ -1,4 +1,5 @@
 import type { StoredEvent } from '../../streams/event.ts'
+import { createLinkedList, type Link, type LinkedList } from '../linked-list.ts'
 import type { WindowEntry } from './window.ts'
 
 /** One event on its way to one webhook. */
@@ -16,7 +17,7 @@ export interface Item {
 
 interface Unit {
   /** What stands behind the one that is being sent. */
-  queue: Item[]
+  queue: LinkedList<Item>
   active: boolean
   /** Something of it is in `deliveries`: what comes later has to go there too. */
   troubled: boolean
@@ -74,7 +75,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
   const units = new Map<string, Unit>()
   const wanted = new Set<string>()
   const afterFlush = new Set<string>()
-  let ready: Item[] = []
+  const ready = createLinkedList<Item>()
   /** Asked for with every send, so it is not counted anew. */
   let troubledCount = 0
   for (const name of inTrouble) units.set(name, createUnit())
@@ -86,10 +87,10 @@ export function createUnits(inTrouble: readonly string[]): Units {
   }
 
   function schedule(unit: Unit): void {
-    const item = unit.active ? undefined : unit.queue.shift()
+    const item = unit.active ? undefined : unit.queue.take()
     if (item === undefined) return
     unit.active = true
-    ready.push(item)
+    ready.add(item)
   }
 
   function setReload(name: string, reload: Unit['reload']): void {
@@ -113,7 +114,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.grew = true
       return 'blocked'
     }
-    unit.queue.push(item)
+    unit.queue.add(item)
     schedule(unit)
     return 'accepted'
   }
@@ -124,7 +125,8 @@ export function createUnits(inTrouble: readonly string[]): Units {
     units.set(name, unit)
     setReload(name, 'no')
     trouble(unit)
-    unit.queue = [...items]
+    unit.queue = createLinkedList()
+    for (const item of items) unit.queue.add(item)
     schedule(unit)
   }
 
@@ -132,40 +134,44 @@ export function createUnits(inTrouble: readonly string[]): Units {
     const unit = units.get(name)
     if (unit === undefined) return
     unit.active = false
-    if (unit.queue.length > 0) schedule(unit)
+    if (unit.queue.size > 0) schedule(unit)
     else if (unit.troubled) setReload(name, 'wanted')
     else end(name)
   }
 
-  const isBelow =
-    (offset: number) =>
-    ({ entry }: Item): boolean =>
-      entry !== null && entry.offset < offset
+  function firstBelow(offset: number): Link<Item> | null {
+    for (let link = ready.first; link !== null; link = link.next) {
+      const { entry } = link.value
+      if (entry !== null && entry.offset < offset) return link
+    }
+    return null
+  }
 
   return {
     place(item) {
       if (item.unit === null) {
-        ready.push(item)
+        ready.add(item)
         return 'accepted'
       }
       const unit = units.get(item.unit) ?? createUnit()
       units.set(item.unit, unit)
       return takeInto(unit, item)
     },
-    next: () => ready.shift(),
+    next: ready.take,
     nextBelow(offset) {
-      const index = ready.findIndex(isBelow(offset))
-      return index < 0 ? undefined : ready.splice(index, 1)[0]
+      const link = firstBelow(offset)
+      if (link !== null) ready.remove(link)
+      return link?.value
     },
-    hasReadyBelow: (offset) => ready.some(isBelow(offset)),
+    hasReadyBelow: (offset) => firstBelow(offset) !== null,
     left: ({ unit }) => void (unit === null || left(unit)),
     troubled(item) {
       const unit = item.unit === null ? undefined : units.get(item.unit)
       if (unit === undefined) return []
       unit.active = false
       trouble(unit)
-      const behind = unit.queue
-      unit.queue = []
+      const behind: Item[] = []
+      for (let item = unit.queue.take(); item !== undefined; item = unit.queue.take()) behind.push(item)
       return behind
     },
     takeReloads(isReady, limit = Infinity) {
@@ -185,19 +191,19 @@ export function createUnits(inTrouble: readonly string[]): Units {
     waits: (name) => setReload(name, 'no'),
     isAtRest(name) {
       const unit = units.get(name)
-      return unit === undefined || (!unit.active && unit.reload === 'no' && unit.queue.length === 0)
+      return unit === undefined || (!unit.active && unit.reload === 'no' && unit.queue.size === 0)
     },
     loaded,
     clear() {
-      ready = []
+      while (ready.take() !== undefined);
       for (const [name, unit] of units) {
-        unit.queue = []
+        unit.queue = createLinkedList()
         unit.active = false
         if (!unit.troubled) end(name)
       }
     },
     get hasReady() {
-      return ready.length > 0
+      return ready.size > 0
     },
     get reloadsWanted() {
       return wanted.size + afterFlush.size > 0
@@ -209,5 +215,5 @@ export function createUnits(inTrouble: readonly string[]): Units {
 }
 
 function createUnit(): Unit {
-  return { queue: [], active: false, troubled: false, reload: 'no', grew: false }
+  return { queue: createLinkedList(), active: false, troubled: false, reload: 'no', grew: false }
 }
