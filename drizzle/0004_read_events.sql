@@ -2,8 +2,9 @@
 -- last number drawn in this database; in o_running the offset of the last event that a filtered read
 -- looked at, and in o_more whether it stopped there before the end; in o_held whether there is something
 -- committed above the horizon, held back by a transaction that is still open. When that one rolls back
--- nobody is woken, so whoever follows the stream has to look again. The others are events in order, with
--- the running sum of their sizes in o_running; the page ends with the first event that reaches p_max_bytes.
+-- nobody is woken, so whoever follows the stream has to look again. The others are events in order; the page
+-- ends with the first event by which their sizes reach p_max_bytes, and if that may be, o_running has the
+-- running sum.
 --
 -- VOLATILE: each statement inside takes a fresh snapshot, so the SELECT sees every commit that the
 -- horizon counts on. At REPEATABLE READ and above it would not, hence the refusal.
@@ -33,7 +34,8 @@ DECLARE
   v_stream_id integer;
   v_horizon bigint;
   v_through bigint;
-  v_bytes bigint := 0;
+  v_bytes bigint;
+  v_packed boolean;
   v_event record;
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -74,10 +76,36 @@ BEGIN
   END IF;
   RETURN NEXT;
 
-  -- step 4. A loop, so that of events that are stored compressed no more are unpacked than the page holds.
+  -- step 4. What is stored as it is has its size at hand: mostly a page is far too small to be cut.
   o_horizon := NULL;
   o_more := NULL;
   o_held := NULL;
+  SELECT coalesce(sum(s.size), 0), coalesce(bool_or(s.packed), false) INTO v_bytes, v_packed
+    FROM (
+      SELECT pg_column_size(e.data) + coalesce(pg_column_size(e.headers), 0) AS size,
+             pg_column_compression(e.data) IS NOT NULL OR pg_column_compression(e.headers) IS NOT NULL AS packed
+        FROM "millrace"."events" e
+        WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+          AND (p_types IS NULL AND p_type_patterns IS NULL
+               OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+        ORDER BY e."offset"
+        LIMIT p_limit
+    ) s;
+  IF NOT v_packed AND v_bytes < p_max_bytes THEN
+    RETURN QUERY
+      SELECT NULL::bigint, e."offset", e.type, e.key, e.data::text, e.headers::text, e.published_at,
+             NULL::bigint, NULL::boolean, NULL::boolean
+        FROM "millrace"."events" e
+        WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+          AND (p_types IS NULL AND p_type_patterns IS NULL
+               OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+        ORDER BY e."offset"
+        LIMIT p_limit;
+    RETURN;
+  END IF;
+
+  -- A loop, so that of events that are stored compressed no more are unpacked than the page holds.
+  v_bytes := 0;
   FOR v_event IN
     SELECT e."offset", e.type, e.key, e.data, e.headers, e.published_at
       FROM "millrace"."events" e

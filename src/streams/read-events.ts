@@ -102,7 +102,7 @@ interface ReadRow {
   o_data: string
   o_headers: string | null
   o_published_at: unknown
-  o_running: string
+  o_running: string | null
   o_more: boolean | null
   o_held: boolean | null
 }
@@ -113,11 +113,11 @@ interface ReadRow {
  */
 function toPage(header: ReadRow, rows: ReadRow[], after: number, limit: number): EventPage {
   const last = rows.at(-1)
-  const cut = last !== undefined && (rows.length >= limit || toNumber(last.o_running) >= maxPageBytes)
+  const cut = last !== undefined && (rows.length >= limit || toNumber(last.o_running ?? 0) >= maxPageBytes)
   const end = last === undefined ? 0 : toNumber(last.o_offset)
   return {
     events: rows.map(toEvent),
-    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running)),
+    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running ?? 0)),
     horizon: toNumber(header.o_horizon),
     more: cut || header.o_more === true,
     held: header.o_held === true,
