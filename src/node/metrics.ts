@@ -45,6 +45,9 @@ export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metri
     buckets: latencyBuckets,
     registers,
   })
+  // plain numbers, handed on when somebody asks: thousands a second are counted
+  let underWay = 0
+  const outcomes: Partial<Record<AttemptReport['outcome']['kind'], number>> = {}
   const inFlight = new Gauge({
     name: 'millrace_sends_in_flight',
     help: 'Requests on their way now.',
@@ -55,7 +58,7 @@ export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metri
 
   return {
     onAttempt({ event, attempt, result, outcome }) {
-      attempts.inc({ outcome: outcome.kind })
+      outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1
       duration.observe(result.durationMs / 1000)
       if (outcome.kind !== 'delivered' || attempt > 1) return
       latency.observe(Math.max(0, clock.now() - event.publishedAt.getTime()) / 1000)
@@ -64,18 +67,20 @@ export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metri
       const inner = delivery(installationId)
       return {
         judge: inner.judge,
-        async attempt(webhook, event, cancel) {
-          inFlight.inc()
-          try {
-            return await inner.attempt(webhook, event, cancel)
-          } finally {
-            inFlight.dec()
-          }
+        attempt(webhook, event, cancel) {
+          underWay++
+          const left = (): void => void underWay--
+          const result = inner.attempt(webhook, event, cancel)
+          result.then(left, left)
+          return result
         },
       }
     },
     async text() {
       setMode(mode())
+      inFlight.set(underWay)
+      attempts.reset()
+      for (const [outcome, count] of Object.entries(outcomes)) attempts.inc({ outcome }, count)
       if (mode() !== 'sleeping') setBacklog(await deliveryBacklog(db))
       return registers[0]!.metrics()
     },

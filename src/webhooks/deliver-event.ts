@@ -2,7 +2,7 @@ import type { Ports } from '../ports.ts'
 import type { StoredEvent } from '../streams/event.ts'
 import type { ClaimedWebhook } from './engine/claim-webhooks.ts'
 import type { Delivery } from './engine/engine.ts'
-import { formatEvent } from './format.ts'
+import { formatEvent, type FormattedEvent } from './format.ts'
 import { messageId } from './message-id.ts'
 import { decideOutcome, type Outcome } from './outcome.ts'
 import type { Sealer } from './seal.ts'
@@ -41,15 +41,29 @@ const keptSigners = 1_000
 export function createDelivery(options: DeliveryOptions): (installationId: string) => Delivery {
   const { sender, ports } = options
   const signerOf = createSignerCache(options)
+  /** Those of webhooks that are being worked on. */
+  const ready = new WeakMap<ClaimedWebhook, Signer>()
   return (installationId) => ({
     async attempt(webhook, event, cancel) {
-      const signer = await signerOf(webhook)
+      const signer = ready.get(webhook) ?? (await signerOf(webhook))
       if ('kind' in signer) return signer
-      const { headers, body } = await signedRequest(webhook, event, messageId(installationId, event.offset), {
-        signer,
-        now: ports.clock.now(),
-      })
-      return sender.send({ url: webhook.url, headers, body, timeoutMs: webhook.timeoutMs, cancel })
+      ready.set(webhook, signer)
+      const id = messageId(installationId, event.offset)
+      const timestamp = Math.floor(ports.clock.now() / 1000)
+      const formatted = format(webhook, event, id)
+      // on Node signing takes no promise, and thousands a second are felt
+      const made = signer.sign(id, timestamp, formatted.body)
+      const signature = typeof made === 'string' ? made : await made
+      const headers = {
+        ...webhook.headers,
+        ...formatted.headers,
+        'content-type': formatted.contentType,
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        'webhook-signature': signature,
+      }
+      const { url, timeoutMs } = webhook
+      return sender.send({ url, headers, body: formatted.body, timeoutMs, cancel })
     },
     judge(webhook, event, attempt, result) {
       const outcome = decideOutcome({
@@ -67,13 +81,8 @@ export function createDelivery(options: DeliveryOptions): (installationId: strin
   })
 }
 
-async function signedRequest(
-  webhook: ClaimedWebhook,
-  event: StoredEvent,
-  id: string,
-  { signer, now }: { signer: Signer; now: number },
-): Promise<{ headers: Record<string, string>; body: string }> {
-  const formatted = formatEvent(webhook.format, {
+function format(webhook: ClaimedWebhook, event: StoredEvent, id: string): FormattedEvent {
+  return formatEvent(webhook.format, {
     id,
     type: event.type,
     key: event.key,
@@ -81,17 +90,6 @@ async function signedRequest(
     publishedAt: event.publishedAt.toISOString(),
     streamName: webhook.stream,
   })
-  const timestamp = Math.floor(now / 1000)
-  const signature = await signer.sign(id, timestamp, formatted.body)
-  const headers = {
-    ...webhook.headers,
-    ...formatted.headers,
-    'content-type': formatted.contentType,
-    'webhook-id': id,
-    'webhook-timestamp': String(timestamp),
-    'webhook-signature': signature,
-  }
-  return { headers, body: formatted.body }
 }
 
 /** Returns the signer of a webhook, or why there is none. */

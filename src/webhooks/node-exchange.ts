@@ -5,6 +5,13 @@ import { toSendFailure, type AttemptEnd } from './send-error.ts'
 import { prepareHeaders } from './send-request.ts'
 import type { SendRequest, SendResult } from './sender.ts'
 
+/** Where a request goes, taken from its URL once. */
+export interface Destination {
+  origin: string
+  /** With the query. */
+  path: string
+}
+
 /**
  * One exchange that is under way: sends a request and reads the start of the answer, under one deadline.
  * It speaks undici's dispatch interface itself: a promise, a timer and a handler, where `request` adds a
@@ -35,8 +42,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Sends the request, unless it was given up already. */
-  start(agent: Agent, url: URL): Promise<SendResult> {
-    if (this.#settle !== null) agent.dispatch(optionsOf(url, this.#request), this)
+  start(agent: Agent, { origin, path }: Destination): Promise<SendResult> {
+    if (this.#settle === null) return this.result
+    const { headers, body } = this.#request
+    agent.dispatch({ origin, path, method: 'POST', headers: prepareHeaders(headers), body }, this)
     return this.result
   }
 
@@ -95,12 +104,6 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#link !== null) this.#request.cancel?.delete(this.#link)
     settle(result)
   }
-}
-
-function optionsOf(url: URL, request: SendRequest): Dispatcher.DispatchOptions {
-  const { headers, body } = request
-  const path = url.pathname + url.search
-  return { origin: url.origin, path, method: 'POST', headers: prepareHeaders(headers), body }
 }
 
 function firstOf(value: string | string[] | undefined): string | null {

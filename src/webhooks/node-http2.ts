@@ -70,6 +70,8 @@ export function preferHttp1(http1: Sender, http2: Sender): Sender {
 
   return {
     send(request) {
+      // without TLS there is nothing that a receiver could refuse
+      if (!request.url.startsWith('https:')) return http1.send(request)
       const known = needsHttp2.size > 0 && needsHttp2.has(new URL(request.url).origin)
       return known ? http2.send(request) : sendFirst(request)
     },

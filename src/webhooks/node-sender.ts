@@ -1,12 +1,12 @@
 import { Agent } from 'undici'
 import { createLinkedList } from './linked-list.ts'
-import { Exchange } from './node-exchange.ts'
+import { Exchange, type Destination } from './node-exchange.ts'
 import type { ResolveName } from './node-resolve.ts'
 import { createGuardedConnector } from './node-target-guard.ts'
 import { forbiddenTarget } from './send-request.ts'
 import { toSendFailure } from './send-error.ts'
 import type { Sender } from './sender.ts'
-import { checkTargetUrl, type TargetCheck, type TargetPolicy } from './target-url.ts'
+import { checkTargetUrl, type TargetPolicy } from './target-url.ts'
 
 export interface NodeSenderOptions {
   policy: TargetPolicy
@@ -39,12 +39,12 @@ export function createNodeSender(options: NodeSenderOptions): Sender {
   let closed = false
   return {
     async send(request) {
-      const check = checkTarget(request.url)
-      if (!check.ok) return forbiddenTarget(check.reason)
+      const target = checkTarget(request.url)
+      if ('reason' in target) return forbiddenTarget(target.reason)
       if (closed) return toSendFailure(null, 'aborted', request.timeoutMs, 0)
       const exchange = new Exchange(request, nowMs)
       const link = underWay.add(exchange)
-      const result = await exchange.start(agent, check.url)
+      const result = await exchange.start(agent, target)
       underWay.remove(link)
       return result
     },
@@ -59,14 +59,18 @@ export function createNodeSender(options: NodeSenderOptions): Sender {
 /** The URLs of webhooks that are being delivered to; the check is by spelling, so its answer does not age. */
 const keptChecks = 1_000
 
-function createTargetCheck(policy: TargetPolicy): (url: string) => TargetCheck {
-  const known = new Map<string, TargetCheck>()
-  return (url) => {
-    let check = known.get(url)
-    if (check === undefined) {
+function createTargetCheck(policy: TargetPolicy): (url: string) => Destination | { reason: string } {
+  const known = new Map<string, Destination | { reason: string }>()
+  return (given) => {
+    let target = known.get(given)
+    if (target === undefined) {
       if (known.size >= keptChecks) known.clear()
-      known.set(url, (check = checkTargetUrl(url, policy)))
+      const check = checkTargetUrl(given, policy)
+      target = check.ok
+        ? { origin: check.url.origin, path: check.url.pathname + check.url.search }
+        : { reason: check.reason }
+      known.set(given, target)
     }
-    return check
+    return target
   }
 }

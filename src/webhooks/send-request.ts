@@ -5,8 +5,7 @@ import type { SendFailure } from './sender.ts'
  * compressed one would be a bomb for nothing.
  */
 export function prepareHeaders(headers: Record<string, string>): Record<string, string> {
-  const named = Object.keys(headers).some((name) => name.toLowerCase() === 'user-agent')
-  return { ...headers, ...(named ? {} : { 'user-agent': 'Millrace' }), 'accept-encoding': 'identity' }
+  return { 'user-agent': 'Millrace', ...headers, 'accept-encoding': 'identity' }
 }
 
 /** What a sender answers for a URL that the target guard refuses by its spelling. */

@@ -3,6 +3,7 @@ import type { Cancel } from './cancel.ts'
 /** One attempt to deliver: a POST that is ready to go. */
 export interface SendRequest {
   url: string
+  /** Names in lower case. */
   headers: Record<string, string>
   body: string | Uint8Array
   /** One deadline over name lookup, connect, headers and body of the answer. */

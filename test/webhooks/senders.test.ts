@@ -86,7 +86,7 @@ describe.each(senders)('the %s sender', (_name, create) => {
   it('sends bytes, and a user agent of the webhook’s own', async () => {
     const server = await receiver((_request, response) => response.end())
     const body = new TextEncoder().encode('{"n":1}')
-    const result = await post(server.origin, { body, headers: { 'User-Agent': 'shop/1' } })
+    const result = await post(server.origin, { body, headers: { 'user-agent': 'shop/1' } })
     expect(result).toMatchObject({ status: 200, body: '', retryAfter: null })
     expect(server.requests[0]).toMatchObject({ body: '{"n":1}', headers: { 'user-agent': 'shop/1' } })
   })
