@@ -27,7 +27,7 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000 } },
     // That suite is published as TypeScript, which Node 20 does not run.
     server: { deps: { inline: ['@node-ts/bus-test'] } },
-    // Two are what CI has; more would only share out one disk's flushes.
-    maxWorkers: 2,
+    // Two cores are what CI has; a third file runs while others wait for time-outs and processes.
+    maxWorkers: 3,
   },
 })

@@ -65,7 +65,7 @@ describeOnEveryDriver(
   'many contenders at once',
   (given, binding) => {
     // over HTTP each statement is a session of its own, and slow: it is the same statement
-    const enough = ['neon-http', 'neon-fetch'].includes(binding.name) ? 15 : 60
+    const enough = ['neon-http', 'neon-fetch'].includes(binding.name) ? 9 : 30
     it('hold the lock one at a time, with ascending fences, releases and expiries mixed (Q4)', async () => {
       const { db } = given()
       await runQuery(
