@@ -120,9 +120,10 @@ async function settleKind(
   kind: Settlement['kind'],
   items: Item[],
 ): Promise<boolean[]> {
+  const held = items.map((item) => item.message)
+  if (kind === 'ack') return ackMessages(db, queue, held)
+  if (kind === 'return') return returnMessages(db, queue, held)
   const settled = items.map(({ message: { id, lease }, how }) => ({ id, lease, ...how }))
-  if (kind === 'ack') return ackMessages(db, queue, settled)
-  if (kind === 'return') return returnMessages(db, queue, settled)
   if (kind === 'fail') return failMessages(db, queue, settled as Failure[])
   const outcomes = await retryMessages(db, queue, settled as Retry[])
   return outcomes.map((outcome) => outcome !== 'lost')
