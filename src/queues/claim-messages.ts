@@ -59,7 +59,8 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
   const end = rows.at(-1)?.o_id === null ? rows.pop() : undefined
   const nextDueMs = rows.length < limit || end !== undefined ? toNumberOrNull(end?.o_next_ms) : 0
   const sentAt = createDateReader()
-  return { messages: rows.map((row) => toClaimed(row, sentAt)), nextDueMs }
+  const messages = rows.map((row) => toClaimed(row, sentAt))
+  return { messages: messages.sort((a, b) => a.priority - b.priority || a.id - b.id), nextDueMs }
 }
 
 /** Messages that were sent together have one time, and to read it is what takes longest about a row. */

@@ -153,7 +153,7 @@ async function settle(
     on,
     sql`select ${qualified(on, name)}(${held}${more}) as held`,
   )
-  const answers = new Array<boolean>(items.length).fill(false)
+  const answers = items.map(() => false)
   for (const position of toNumbers(row?.held)) answers[position - 1] = true
   return answers
 }

@@ -56,9 +56,7 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
   }
   const lose = (entry: Entry): void => {
     entries.delete(entry.message.id)
-    entry.abort(
-      new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`),
-    )
+    entry.abort(new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`))
     parts.onLost(entry.message)
   }
   async function beat(): Promise<void> {
