@@ -29,8 +29,10 @@ $$;
 --> statement-breakpoint
 -- Sends messages to a queue, making the queue with its first, in whatever transaction it is called
 -- from. The arrays run in parallel with p_data, one element a message; an array that is null stands
--- for nulls. A message whose dedupe key is taken is not sent: o_ids has the number of the one that
--- holds the key, and o_sent leaves it out (it holds the positions, from 1, of what was sent).
+-- for nulls. Of priorities, attempts, leases and backoffs the first element counts for every message that has none: the
+-- same numbers a thousand times over would cost more than the messages. A message whose dedupe key is taken is not sent: o_ids
+-- has the number of the one that holds the key, and o_sent leaves it out (it holds the positions, from 1, of what was
+-- sent; null: all).
 --
 -- For the lengths of the arrays given the planner would make another plan at every call, hence the setting.
 CREATE FUNCTION "millrace"."send_messages"(
@@ -59,6 +61,7 @@ DECLARE
   v_now timestamptz := clock_timestamp();
   v_sequence regclass := '"millrace"."messages_id_seq"';
   v_ids bigint[];
+  v_behind boolean[];
 BEGIN
   o_queue_id := "millrace"."ensure_queue"(p_queue);
   v_ids := ARRAY(SELECT nextval(v_sequence) FROM generate_series(1, cardinality(p_data)));
@@ -84,38 +87,46 @@ BEGIN
         LEFT JOIN "millrace"."dedupe_keys" k ON k.queue_id = o_queue_id AND k.key = u.key
         ORDER BY u.position
     );
+    o_sent := ARRAY(
+      SELECT u.position FROM unnest(v_ids, o_ids) WITH ORDINALITY AS u (drawn, id, position)
+        WHERE u.drawn = u.id
+        ORDER BY u.position
+    );
   END IF;
 
   -- The second of a key and all after it go straight behind the first: both commit together, so
   -- whoever settles the first finds them.
+  IF p_keys IS NOT NULL THEN
+    v_behind := ARRAY(
+      SELECT k.key IS NOT NULL AND row_number() OVER (PARTITION BY k.key, k.sent ORDER BY k.position) > 1
+        FROM (
+          SELECT u.key, u.position, o_ids[u.position] = v_ids[u.position] AS sent
+            FROM unnest(p_keys) WITH ORDINALITY AS u (key, position)
+        ) k
+        ORDER BY k.position
+    );
+  END IF;
   INSERT INTO "millrace"."messages" (id, due_at, queue_id, state, priority, attempts, max_attempts, lease_ms,
       backoff_base_ms, backoff_max_ms, backoff_factor, sent_at, type, key, data, headers)
-    SELECT v_ids[g.position], g.due_at, o_queue_id,
+    SELECT v_ids[u.position], w.due_at, o_queue_id,
         CASE
-          WHEN g.key IS NOT NULL AND g.place > 1 THEN 'blocked'
-          WHEN g.due_at IS NOT NULL THEN 'delayed'
+          WHEN v_behind[u.position] THEN 'blocked'
+          WHEN w.due_at IS NOT NULL THEN 'delayed'
           ELSE 'ready'
         END,
-        coalesce(g.priority, 0), 0, g.max_attempts, g.lease_ms,
-        g.backoff_base_ms, g.backoff_max_ms, g.backoff_factor, v_now, g.type, g.key, g.data::json, g.headers::json
-      FROM (
-        SELECT u.*,
-            CASE WHEN w.due_at > v_now THEN w.due_at END AS due_at,
-            row_number() OVER (PARTITION BY u.key ORDER BY u.position) AS place
-          FROM unnest(p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms, p_times, p_max_attempts,
-            p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors) WITH ORDINALITY
-            AS u (data, type, key, headers, priority, delay_ms, at, max_attempts,
-            lease_ms, backoff_base_ms, backoff_max_ms, backoff_factor, position)
-          CROSS JOIN LATERAL (
-            SELECT coalesce(u.at::timestamptz, v_now + u.delay_ms * interval '1 ms') AS due_at
-          ) w
-          WHERE o_ids[u.position] = v_ids[u.position]
-      ) g;
-  o_sent := ARRAY(
-    SELECT u.position FROM unnest(v_ids, o_ids) WITH ORDINALITY AS u (drawn, id, position)
-      WHERE u.drawn = u.id
-      ORDER BY u.position
-  );
+        coalesce(u.priority, p_priorities[1], 0), 0,
+        coalesce(u.max_attempts, p_max_attempts[1]), coalesce(u.lease_ms, p_lease_ms[1]),
+        coalesce(u.backoff_base_ms, p_backoff_base_ms[1]), coalesce(u.backoff_max_ms, p_backoff_max_ms[1]),
+        coalesce(u.backoff_factor, p_backoff_factors[1]), v_now, u.type, u.key, u.data::json, u.headers::json
+      FROM unnest(p_data, p_types, p_keys, p_headers, p_priorities, p_delays_ms, p_times, p_max_attempts,
+        p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors) WITH ORDINALITY
+        AS u (data, type, key, headers, priority, delay_ms, at, max_attempts,
+        lease_ms, backoff_base_ms, backoff_max_ms, backoff_factor, position)
+      CROSS JOIN LATERAL (
+        SELECT CASE WHEN d.at > v_now THEN d.at END AS due_at
+          FROM (SELECT coalesce(u.at::timestamptz, v_now + u.delay_ms * interval '1 ms') AS at) d
+      ) w
+      WHERE o_ids[u.position] = v_ids[u.position];
 END
 $$;
 --> statement-breakpoint
@@ -149,7 +160,7 @@ BEGIN
       p_times, p_max_attempts, p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors,
       p_dedupe_keys, p_dedupe_windows_ms) s;
   COMMIT;
-  IF o_sent <> '{}' THEN
+  IF coalesce(o_sent, o_ids) <> '{}' THEN
     PERFORM "millrace"."wake_queue"(o_queue_id);
   END IF;
 END

@@ -84,14 +84,14 @@ END
 $$;
 --> statement-breakpoint
 -- Claims up to p_limit messages under a new lease token. Where it finds fewer, a last row without an
--- id says in how many milliseconds to look again (null: nothing is due by itself). A database of another
+-- id says in how many milliseconds to look again (null: nothing is due by itself). The order of the rows is the
+-- caller's to make, which is cheaper there. A database of another
 -- environment than p_environment hands out nothing (MR004); the row is read together with the queue's.
 --
 -- The planner is steered: a plan is kept for the session, and one made while the table was empty
 -- would sort the whole table when it is not. Only so is it kept at all: for the lengths of arrays given the
--- planner would make another one at every call, which took longer than the rest. And where there is no way
--- around what is off (the sort of what was claimed), Postgres up to 17 puts the cost so high that it would
--- compile the plan at every call.
+-- planner would make another one at every call, which took longer than the rest. And should there be no
+-- way around what is off, Postgres up to 17 puts the cost so high that it would compile the plan at every call.
 CREATE FUNCTION "millrace"."claim_messages"(
   p_queue text,
   p_limit integer,
@@ -173,17 +173,12 @@ BEGIN
     END IF;
     IF v_ids IS NOT NULL THEN
       RETURN QUERY
-        WITH claimed AS (
-          UPDATE "millrace"."messages" m
-            SET state = 'leased', lease_token = v_token, attempts = m.attempts + 1,
-                due_at = v_now + coalesce(p_lease_ms, m.lease_ms) * interval '1 ms'
-            WHERE m.id = ANY (v_ids)
-            RETURNING m.*
-        )
-        SELECT c.id, c.lease_token, c.attempts, c.max_attempts, coalesce(p_lease_ms, c.lease_ms), c.priority::integer,
-            c.type, c.key, c.data::text, c.headers::text, c.sent_at, c.last_error, NULL::bigint
-          FROM claimed c
-          ORDER BY c.priority, c.id;
+        UPDATE "millrace"."messages" m
+          SET state = 'leased', lease_token = v_token, attempts = m.attempts + 1,
+              due_at = v_now + coalesce(p_lease_ms, m.lease_ms) * interval '1 ms'
+          WHERE m.id = ANY (v_ids)
+          RETURNING m.id, v_token, m.attempts, m.max_attempts, coalesce(p_lease_ms, m.lease_ms), m.priority::integer,
+              m.type, m.key, m.data::text, m.headers::text, m.sent_at, m.last_error, NULL::bigint;
       v_left := v_left - cardinality(v_ids);
     END IF;
     EXIT WHEN v_left <= 0;

@@ -35,7 +35,7 @@ BEGIN
       ORDER BY b.queue_id
   LOOP
     o_queue_ids := o_queue_ids || v_queue.o_queue_id::bigint;
-    o_sent := o_sent + cardinality(v_queue.o_sent);
+    o_sent := o_sent + cardinality(coalesce(v_queue.o_sent, v_queue.o_ids));
   END LOOP;
 END
 $$;

@@ -51,18 +51,34 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
   if (!(limit > 0)) return { messages: [], nextDueMs: 0 }
   const rows = await runQuery<ClaimRow>(
     db,
-    sql`select o_id::text, o_lease::text, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
-        o_data, o_headers, o_sent_at, o_last_error, o_next_ms::text
+    sql`select o_id, o_lease, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
+        o_data, o_headers, o_sent_at, o_last_error, o_next_ms
       from ${qualified(db, 'claim_messages')}(${queue}::text, ${limit}::integer, ${textArray(types)},
         ${options.leaseMs ?? null}::integer, ${db.environment}::text)`,
   )
-  const end = rows.find((row) => row.o_id === null)
+  const end = rows.at(-1)?.o_id === null ? rows.pop() : undefined
   const nextDueMs = rows.length < limit || end !== undefined ? toNumberOrNull(end?.o_next_ms) : 0
-  return { messages: rows.filter((row) => row.o_id !== null).map(toClaimed), nextDueMs }
+  const sentAt = createDateReader()
+  const messages = rows.map((row) => toClaimed(row, sentAt))
+  return { messages: messages.sort((a, b) => a.priority - b.priority || a.id - b.id), nextDueMs }
+}
+
+/** Messages that were sent together have one time, and to read it is what takes longest about a row. */
+function createDateReader(): (value: unknown) => Date {
+  let last: unknown
+  let time = 0
+  return (value) => {
+    if (value !== last) {
+      last = value
+      time = toDate(value).getTime()
+    }
+    return new Date(time)
+  }
 }
 
 interface ClaimRow {
-  o_id: string | null
+  /** Numbers of 64 bits are text on some drivers. */
+  o_id: string | number | null
   o_lease: string
   o_attempt: number
   o_max_attempts: number
@@ -74,10 +90,10 @@ interface ClaimRow {
   o_headers: string | null
   o_sent_at: unknown
   o_last_error: string | null
-  o_next_ms: string | null
+  o_next_ms: string | number | null
 }
 
-function toClaimed(row: ClaimRow): ClaimedMessage {
+function toClaimed(row: ClaimRow, sentAt: (value: unknown) => Date): ClaimedMessage {
   return {
     id: toNumber(row.o_id),
     lease: row.o_lease,
@@ -89,7 +105,7 @@ function toClaimed(row: ClaimRow): ClaimedMessage {
     key: row.o_key,
     dataText: row.o_data,
     headers: row.o_headers === null ? null : (JSON.parse(row.o_headers) as Record<string, string>),
-    sentAt: toDate(row.o_sent_at),
+    sentAt: sentAt(row.o_sent_at),
     lastError: row.o_last_error,
   }
 }

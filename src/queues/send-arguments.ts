@@ -19,31 +19,28 @@ export function sendArguments(messages: readonly NewMessage[]): SQL {
     validateMessage(message, messages.length > 1 ? `[${index}].` : ''),
   )
   const texts = (pick: (message: ReadyMessage) => string | null): SQL =>
-    textArray(unlessAllNull(valid.map(pick)))
-  const numbers = (pick: (message: ReadyMessage) => number | null): SQL => {
-    const values = unlessAllNull(valid.map(pick))
-    return values === null ? sql`null::bigint[]` : bigintArray(values)
+    valid.every((message) => pick(message) === null) ? textArray(null) : textArray(valid.map(pick))
+  const numbers = (pick: (message: ReadyMessage) => number | null): SQL =>
+    valid.every((message) => pick(message) === null) ? sql`null::bigint[]` : bigintArray(valid.map(pick))
+  const settings = (pick: (message: ReadyMessage) => number): number[] => {
+    const first = valid.length > 0 ? pick(valid[0]!) : 0
+    return valid.every((message) => pick(message) === first) ? [first] : valid.map(pick)
   }
   const columns = [
     textArray(valid.map((message) => message.dataText)),
     texts((message) => message.type),
     texts((message) => message.key),
     texts((message) => message.headers),
-    numbers((message) => message.priority),
+    bigintArray(settings((message) => message.priority)),
     numbers((message) => message.delayMs),
     texts((message) => message.at),
-    numbers((message) => message.maxAttempts),
-    numbers((message) => message.leaseMs),
-    numbers((message) => message.backoff.baseMs),
-    numbers((message) => message.backoff.maxMs),
-    sql`${texts((message) => String(message.backoff.factor))}::double precision[]`,
+    bigintArray(settings((message) => message.maxAttempts)),
+    bigintArray(settings((message) => message.leaseMs)),
+    bigintArray(settings((message) => message.backoff.baseMs)),
+    bigintArray(settings((message) => message.backoff.maxMs)),
+    sql`${textArray(settings((message) => message.backoff.factor).map(String))}::double precision[]`,
     texts((message) => message.dedupeKey),
     numbers((message) => (message.dedupeKey === null ? null : message.dedupeWindowMs)),
   ]
   return sql.join(columns, sql`, `)
-}
-
-/** Most messages leave most fields out: then the whole array is left out. */
-function unlessAllNull<T>(values: (T | null)[]): (T | null)[] | null {
-  return values.every((value) => value === null) ? null : values
 }

@@ -42,13 +42,17 @@ export async function sendMessages(
     options.tx === undefined
       ? sql`call ${qualified(on, 'send')}(${queue}::text, ${args}, null, null, null)`
       : sql`select s.o_queue_id, s.o_ids, s.o_sent,
-          case when s.o_sent <> '{}' then ${qualified(on, 'wake_queue')}(s.o_queue_id) end
+          case when coalesce(s.o_sent, s.o_ids) <> '{}' then ${qualified(on, 'wake_queue')}(s.o_queue_id) end
         from ${qualified(on, 'send_messages')}(${queue}::text, ${args}) s`
   const [row] = await runQuery<{ o_queue_id: number; o_ids: unknown; o_sent: unknown }>(on, statement)
   if (row === undefined) throw new Error('send returned no row')
-  const sent = new Set(toNumbers(row.o_sent))
+  // null: all of them
+  const sent = row.o_sent === null ? null : new Set(toNumbers(row.o_sent))
   return {
     queueId: toNumber(row.o_queue_id),
-    messages: toNumbers(row.o_ids).map((id, index) => ({ id, duplicate: !sent.has(index + 1) })),
+    messages: toNumbers(row.o_ids).map((id, index) => ({
+      id,
+      duplicate: sent !== null && !sent.has(index + 1),
+    })),
   }
 }

@@ -153,8 +153,9 @@ async function settle(
     on,
     sql`select ${qualified(on, name)}(${held}${more}) as held`,
   )
-  const positions = new Set(toNumbers(row?.held))
-  return items.map((_, index) => positions.has(index + 1))
+  const answers = items.map(() => false)
+  for (const position of toNumbers(row?.held)) answers[position - 1] = true
+  return answers
 }
 
 const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i

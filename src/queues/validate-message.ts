@@ -47,7 +47,8 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
   if (message.headers) assertHeaders(message.headers, `${at}headers`)
   const number = (name: keyof typeof numbers): number => {
     const { min, max, default: byDefault } = numbers[name]
-    return wholeNumber(message[name] ?? byDefault, `${at}${name}`, min, max)
+    const value = message[name]
+    return value === undefined || value === null ? byDefault : wholeNumber(value, `${at}${name}`, min, max)
   }
   return {
     dataText: trimJson(message.dataText),
@@ -55,10 +56,11 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
     key: label(message.key, `${at}key`, 512),
     headers: message.headers ? JSON.stringify(message.headers) : null,
     priority: number('priority'),
-    ...due(message, at, number('delayMs')),
+    delayMs: message.at === undefined ? number('delayMs') || null : null,
+    at: message.at === undefined ? null : timeOf(message, message.at, at),
     maxAttempts: number('maxAttempts'),
     leaseMs: number('leaseMs'),
-    backoff: validateBackoff(message.backoff ?? {}, `${at}backoff`),
+    backoff: message.backoff ? validateBackoff(message.backoff, `${at}backoff`) : defaultBackoff,
     dedupeKey: label(message.dedupeKey, `${at}dedupeKey`, 256),
     dedupeWindowMs: number('dedupeWindowMs'),
   }
@@ -82,33 +84,36 @@ function label(value: string | null | undefined, field: string, maxLength: numbe
   return value
 }
 
-function due(
-  message: NewMessage,
-  at: string,
-  delayMs: number,
-): { delayMs: number | null; at: string | null } {
-  if (message.at === undefined) return { delayMs: delayMs === 0 ? null : delayMs, at: null }
+function timeOf(message: NewMessage, time: Date, at: string): string {
   if (message.delayMs !== undefined) throw invalidInput(`${at}at`, 'cannot stand beside delayMs')
-  if (!(message.at instanceof Date) || Number.isNaN(message.at.getTime()))
+  if (!(time instanceof Date) || Number.isNaN(time.getTime()))
     throw invalidInput(`${at}at`, 'must be a valid date')
-  const year = message.at.getUTCFullYear()
+  const year = time.getUTCFullYear()
   if (year < 1 || year > 9999) throw invalidInput(`${at}at`, 'must lie in the years 1 to 9999')
-  return { delayMs: null, at: message.at.toISOString() }
+  return time.toISOString()
 }
 
 function validateBackoff(backoff: Backoff, field: string): Required<Backoff> {
-  const { baseMs, factor, maxMs } = { ...defaultBackoff, ...withoutUndefined(backoff) }
+  const {
+    baseMs = defaultBackoff.baseMs,
+    factor = defaultBackoff.factor,
+    maxMs = defaultBackoff.maxMs,
+  } = backoff
   wholeNumber(baseMs, `${field}.baseMs`, 0, maxBackoffMs)
   wholeNumber(maxMs, `${field}.maxMs`, 0, maxBackoffMs)
   if (!(factor >= 1 && factor <= 100)) throw invalidInput(`${field}.factor`, 'must be a number from 1 to 100')
   return { baseMs, factor, maxMs }
 }
 
-function withoutUndefined(backoff: Backoff): Backoff {
-  return Object.fromEntries(Object.entries(backoff).filter(([, value]) => value !== undefined))
-}
-
 /** JSON's own white space only: String.trim would also take characters that JSON does not allow there. */
 function trimJson(text: string): string {
-  return text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '')
+  let start = 0
+  let end = text.length
+  while (isSpace(text.charCodeAt(start))) start++
+  while (isSpace(text.charCodeAt(end - 1))) end--
+  return text.slice(start, end)
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x09 || code === 0x0d || code === 0x0a
 }

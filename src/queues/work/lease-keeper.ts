@@ -12,6 +12,7 @@ export interface InHand {
   readonly message: ClaimedMessage
   /** Aborts, with LEASE_LOST for a reason, when the lease is lost. */
   readonly signal: AbortSignal
+  readonly aborted: boolean
 }
 
 /** Keeps the leases of messages in hand alive, all due ones with one statement. */
@@ -27,7 +28,7 @@ export interface LeaseKeeper {
 }
 
 interface Entry extends InHand {
-  controller: AbortController
+  abort(reason: unknown): void
   /** Local time by which the lease may be over. */
   endsAt: number
   /** Local time at which to extend it: half of it has passed. */
@@ -48,52 +49,66 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
   const timer = createTimer(clock, () => void beat())
   let closed = false
 
-  const arm = (): void => {
-    if (closed) return
+  const arm = (more: Iterable<Entry>): void => {
     let next = Infinity
-    for (const entry of entries.values()) next = Math.min(next, entry.extendAt)
-    timer.at(next)
+    for (const entry of more) next = Math.min(next, entry.extendAt)
+    if (!closed) timer.by(next)
   }
   const lose = (entry: Entry): void => {
     entries.delete(entry.message.id)
-    entry.controller.abort(
-      new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`),
-    )
+    entry.abort(new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`))
     parts.onLost(entry.message)
   }
   async function beat(): Promise<void> {
     const now = clock.now()
     const due = [...entries.values()].filter((entry) => entry.extendAt <= now)
     await extend(parts, due, (entry) => entries.get(entry.message.id) === entry && lose(entry))
-    arm()
+    arm(entries.values())
   }
   return {
     hold(messages, claimedAt) {
-      const held = messages.map((message) => createEntry(message, claimedAt))
+      const held = messages.map((message) => new LazyEntry(message, claimedAt))
       for (const entry of held) entries.set(entry.message.id, entry)
-      arm()
+      arm(held)
       return held
     },
     release(message) {
       if (entries.get(message.id)?.message.lease === message.lease) entries.delete(message.id)
-      if (entries.size === 0) timer.at(Infinity)
+      if (entries.size === 0) timer.stop()
     },
     abortAll(reason) {
-      for (const entry of entries.values()) entry.controller.abort(reason)
+      for (const entry of entries.values()) entry.abort(reason)
     },
     close() {
       closed = true
       entries.clear()
-      timer.at(Infinity)
+      timer.stop()
     },
   }
 }
 
-function createEntry(message: ClaimedMessage, claimedAt: number): Entry {
-  const controller = new AbortController()
-  const entry = { message, controller, signal: controller.signal, endsAt: 0, extendAt: 0 }
-  renew(entry, claimedAt)
-  return entry
+/** Few handlers look at their signal, and one is dearer than all else about a message: made when asked for. */
+class LazyEntry implements Entry {
+  readonly message: ClaimedMessage
+  endsAt: number
+  extendAt: number
+  #controller: AbortController | undefined
+
+  constructor(message: ClaimedMessage, claimedAt: number) {
+    this.message = message
+    this.endsAt = claimedAt + message.leaseMs
+    this.extendAt = claimedAt + message.leaseMs / 2
+  }
+  get signal(): AbortSignal {
+    return (this.#controller ??= new AbortController()).signal
+  }
+  get aborted(): boolean {
+    return this.#controller?.signal.aborted === true
+  }
+  abort(reason: unknown): void {
+    this.#controller ??= new AbortController()
+    this.#controller.abort(reason)
+  }
 }
 
 function renew(entry: Entry, from: number): void {
@@ -139,17 +154,24 @@ function groupByLease(entries: Entry[]): Map<number, Entry[]> {
   return groups
 }
 
-/** One timer that is moved: to a local time, or to never. */
-function createTimer(clock: Clock, fn: () => void): { at(time: number): void } {
+/** One timer that is moved, and never to a later time than it was set for. */
+function createTimer(clock: Clock, fn: () => void): { by(time: number): void; stop(): void } {
   let handle: TimerHandle | undefined
+  let set = Infinity
+  const stop = (): void => {
+    if (handle !== undefined) clock.clearTimeout(handle)
+    handle = undefined
+    set = Infinity
+  }
   return {
-    at(time) {
-      if (handle !== undefined) clock.clearTimeout(handle)
-      handle = undefined
-      if (time === Infinity) return
+    stop,
+    by(time) {
+      if (time >= set) return
+      stop()
+      set = time
       handle = clock.setTimeout(
         () => {
-          handle = undefined
+          stop()
           fn()
         },
         Math.max(0, time - clock.now()),

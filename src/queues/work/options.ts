@@ -26,7 +26,7 @@ export interface WorkOptions {
    * they must. Default 1000, with wakes 60000.
    */
   pollMs?: number | null
-  /** Settles go when so many are together: 1 to 10000, default 100 … */
+  /** Settles go when so many are together (up to 1000 that came meanwhile go with them): 1 to 10000, default 100 … */
   ackBatchSize?: number
   /** … or after this time. Default 5. */
   ackBatchMs?: number

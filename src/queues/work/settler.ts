@@ -12,6 +12,9 @@ import {
 import { createErrorBackoff } from './backoff.ts'
 import { sleep } from '../../sleep.ts'
 
+/** What has come together during a flush goes with the next one, up to so many, whatever makes a flush go. */
+const maxBatch = 1000
+
 /** How a message is to be settled. */
 export type Settlement =
   | { kind: 'ack' }
@@ -57,7 +60,7 @@ export function createSettler(db: Db, queue: string, options: SettlerOptions): S
   async function flushAll(): Promise<void> {
     const backoff = createErrorBackoff(random)
     while (pending.length > 0) {
-      const batch = pending.splice(0, options.batchSize)
+      const batch = pending.splice(0, Math.max(options.batchSize, maxBatch))
       const failed = await settleBatch(db, queue, batch, (error) =>
         log.warn({ queue, messages: batch.length, err: error }, 'Could not settle messages.'),
       )
@@ -120,9 +123,10 @@ async function settleKind(
   kind: Settlement['kind'],
   items: Item[],
 ): Promise<boolean[]> {
+  const held = items.map((item) => item.message)
+  if (kind === 'ack') return ackMessages(db, queue, held)
+  if (kind === 'return') return returnMessages(db, queue, held)
   const settled = items.map(({ message: { id, lease }, how }) => ({ id, lease, ...how }))
-  if (kind === 'ack') return ackMessages(db, queue, settled)
-  if (kind === 'return') return returnMessages(db, queue, settled)
   if (kind === 'fail') return failMessages(db, queue, settled as Failure[])
   const outcomes = await retryMessages(db, queue, settled as Retry[])
   return outcomes.map((outcome) => outcome !== 'lost')

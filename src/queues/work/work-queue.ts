@@ -150,7 +150,7 @@ async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
     if (message === undefined) return
     const held = parts.inHand.get(message)
     // lost between claim and here: it is somebody else's now
-    if (held === undefined || held.signal.aborted) continue
+    if (held === undefined || held.aborted) continue
     const how = await handle(parts, held)
     // before it is settled, or a heartbeat that comes after would take the end for a loss
     parts.keeper.release(message)
@@ -165,7 +165,7 @@ async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
 
 async function handle(parts: Parts, held: InHand): Promise<Settlement | undefined> {
   try {
-    const outcome = await parts.handler(held.message, { signal: held.signal })
+    const outcome = await parts.handler(held.message, contextOf(held))
     return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
   } catch (error) {
     const { queue, options } = parts
@@ -174,6 +174,15 @@ async function handle(parts: Parts, held: InHand): Promise<Settlement | undefine
       'The handler of a message failed.',
     )
     return { kind: 'retry', error: describe(error) }
+  }
+}
+
+/** The signal is made when the handler asks for it. */
+function contextOf(held: InHand): HandlerContext {
+  return {
+    get signal() {
+      return held.signal
+    },
   }
 }
 
