@@ -8,8 +8,8 @@ export const maxJsonDepth = 512
 
 const quote = 0x22
 const backslash = 0x5c
-const openers = new Set([0x7b, 0x5b])
-const closers = new Set([0x7d, 0x5d])
+const [openBrace, openBracket] = [0x7b, 0x5b]
+const [closeBrace, closeBracket] = [0x7d, 0x5d]
 
 /**
  * Checks that a text is exactly one JSON document (RFC 8259) and not nested deeper than
@@ -29,7 +29,8 @@ export function assertJsonText(text: string, field: string): void {
  */
 export function parseJson(text: string, field: string, envelopeLevels = 0): unknown {
   const maxDepth = maxJsonDepth + envelopeLevels
-  if (depthOf(text) > maxDepth) {
+  // what is shorter has not so many brackets
+  if (text.length > maxDepth && depthOf(text) > maxDepth) {
     throw new MillraceError('JSON_TOO_DEEP', `${field} is nested deeper than ${maxDepth} levels`, {
       details: { field },
     })
@@ -49,8 +50,8 @@ function depthOf(text: string): number {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at)
     if (code === quote) at = endOfString(text, at) - 1
-    else if (openers.has(code)) deepest = Math.max(deepest, ++depth)
-    else if (closers.has(code)) depth--
+    else if (code === openBrace || code === openBracket) deepest = Math.max(deepest, ++depth)
+    else if (code === closeBrace || code === closeBracket) depth--
   }
   return deepest
 }
