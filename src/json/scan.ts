@@ -78,10 +78,10 @@ export function endOfValue(text: string, start: number): number {
     const code = text.charCodeAt(at)
     if (code === quote) {
       at = endOfString(text, at) - 1
-    } else if (openers.has(code)) {
+    } else if (code === openBrace || code === openBracket) {
       depth++
       continue
-    } else if (closers.has(code)) {
+    } else if (code === closeBrace || code === closeBracket) {
       // a scalar ends before the bracket that closes what it stands in
       if (depth === 0) return trimEnd(text, start, at)
       depth--
