@@ -28,6 +28,38 @@ describe('statements', () => {
     expect(member.counting.statements.filter((text) => kindOf(text) === 'read')).toHaveLength(1)
   })
 
+  it('claims not with every event for a webhook that is being worked on, and still comes to its siblings', async () => {
+    const endpoint = createScriptedEndpoint(createSystemPorts().clock, () => [])
+    await world.webhook()
+    const member = startMember({ name: 'one', db: world.db, delivery: endpoint.deliveryFor('one') })
+    world.onClose(() => member.stop())
+    const publish = async (): Promise<void> => {
+      await world.publish(['a'])
+      const [stream] = await world.sql<{ id: number }>(
+        `select id from millrace.streams where name = 'orders'`,
+      )
+      member.wake(`s${stream!.id}`)
+    }
+    await publish()
+    await world.until('select 1', () => endpoint.history.length === 1)
+    const before = member.counting.statements.length
+    const began = performance.now()
+    for (let n = 2; n <= 40; n++) {
+      await publish()
+      await world.until('select 1', () => endpoint.history.length === n)
+    }
+    const claims = member.counting.statements.slice(before).filter((text) => kindOf(text) === 'claim')
+    // two for each time that it came to rest, and one each 100 ms
+    expect(claims.length).toBeLessThan(10 + (performance.now() - began) / 50)
+    expect(claims.length).toBeLessThan(39)
+    await world.webhook()
+    await publish()
+    await world.until(
+      'select 1',
+      () => new Set(endpoint.history.map(({ webhookId }) => webhookId)).size === 2,
+    )
+  })
+
   it('with wakes on and nothing due, ten minutes pass without any', async () => {
     const clock = createDrivenClock(Date.now())
     await world.webhook()

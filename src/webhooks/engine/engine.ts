@@ -107,12 +107,22 @@ export class Engine {
     this.#laneEnded = callback
   }
 
-  /** A stream may have new events: the webhooks that are being worked on look again. */
-  wake(streamId: number): void {
+  /**
+   * A stream may have new events: the webhooks that are being worked on look again.
+   *
+   * @returns whether there are any
+   */
+  wake(streamId: number): boolean {
     const stream = this.#streams.get(streamId)
-    if (stream === undefined) return
+    if (stream === undefined) return false
     this.#reader.wake(stream)
-    for (const lane of this.#lanes.values()) if (lane.webhook.streamId === streamId) lane.wake()
+    let any = false
+    for (const lane of this.#lanes.values()) {
+      if (lane.webhook.streamId !== streamId || lane.isDone()) continue
+      lane.wake()
+      any = true
+    }
+    return any
   }
 
   /** As {@link wake}, for every stream: after a lost connection anything may have happened. */

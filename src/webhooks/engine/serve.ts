@@ -26,6 +26,11 @@ export interface ServeOptions {
 /** After a failed claim the next one waits so long, and twice as long each time it fails again, up to a minute. */
 const errorPauseMs = 1_000
 const longestErrorPauseMs = 60_000
+/**
+ * Where webhooks of a stream are being worked on, they are who the wake is for, and they read already: the claim,
+ * for those that nobody works on, waits a moment and serves several wakes.
+ */
+const siblingsMs = 100
 /** What lies above the horizon is looked at again so much later: a publisher that rolls back wakes nobody. */
 const heldBackMs = 1_000
 
@@ -66,7 +71,7 @@ export async function serveDeliveries(options: ServeOptions): Promise<void> {
         told = tellForeign(report, told, ports)
       }
     }
-    const nextAt = Math.min(dueAt, wanted.heldUntil)
+    const nextAt = Math.min(dueAt, wanted.laterAt)
     const why = await feed.wait(nextAt === Infinity ? undefined : nextAt)
     if (why === 'aborted') break
     if (why === 'poll') {
@@ -85,8 +90,8 @@ function noteWake(subject: string, engine: Engine, wanted: Wanted): boolean {
     engine.wakeAll()
     wanted.everything()
   } else if (subject.startsWith('s')) {
-    engine.wake(Number(id))
-    wanted.stream(Number(id))
+    if (engine.wake(Number(id))) wanted.streamSoon(Number(id))
+    else wanted.stream(Number(id))
   } else if (subject.startsWith('w') && !engine.recheck(id)) {
     // it may just have been resumed
     wanted.webhook(id)
@@ -127,8 +132,8 @@ function createWanted(clock: Clock) {
   let due = false
   let streams = new Set<number>()
   let webhooks = new Set<string>()
-  let heldBack = new Set<number>()
-  let heldUntil = Infinity
+  const heldBack = createLater(clock, heldBackMs)
+  const siblings = createLater(clock, siblingsMs)
 
   function scope(): ClaimScope | null {
     if (all || (webhooks.size > 0 && (streams.size > 0 || due))) return { kind: 'all' }
@@ -137,37 +142,54 @@ function createWanted(clock: Clock) {
     return due ? { kind: 'due' } : null
   }
 
-  function releaseHeldBack(): void {
-    if (clock.now() < heldUntil) return
-    for (const id of heldBack) streams.add(id)
-    heldBack = new Set()
-    heldUntil = Infinity
-  }
-
   return {
     everything: () => void (all = true),
     /** No more could be taken: there may be more of everything, once there is room. */
     everythingOnceFree: () => void (allOnceFree = true),
     due: () => void (due = true),
     stream: (id: number) => void streams.add(id),
+    streamSoon: siblings.add,
     webhook: (id: string) => void webhooks.add(id),
     laneEnded(streamId: number, progressed: boolean) {
       if (allOnceFree) all = true
       allOnceFree = false
       if (progressed) return void streams.add(streamId)
       heldBack.add(streamId)
-      heldUntil = Math.min(heldUntil, clock.now() + heldBackMs)
     },
-    get heldUntil() {
-      return heldUntil
+    /** When streams that wait are to be claimed; Infinity: none does. */
+    get laterAt() {
+      return Math.min(heldBack.at, siblings.at)
     },
     take(): ClaimScope | null {
-      releaseHeldBack()
+      for (const id of [...heldBack.take(), ...siblings.take()]) streams.add(id)
       const taken = scope()
       all = false
       due = false
       streams = new Set()
       webhooks = new Set()
+      return taken
+    },
+  }
+}
+
+/** Streams that wait for a time, counted from the first that came. */
+function createLater(clock: Clock, delayMs: number) {
+  let ids = new Set<number>()
+  let at = Infinity
+  return {
+    add(id: number) {
+      ids.add(id)
+      at = Math.min(at, clock.now() + delayMs)
+    },
+    get at() {
+      return at
+    },
+    /** Those whose time has come. */
+    take(): Iterable<number> {
+      if (clock.now() < at) return []
+      const taken = ids
+      ids = new Set()
+      at = Infinity
       return taken
     },
   }
