@@ -24,11 +24,21 @@ const sealer = await openSealer(settings, ports.log)
 const delivery = startDelivery({ db, settings, sealer, ports })
 const schedules = startSchedules({ db, forwarder: delivery.forwarder, ports })
 const targetPolicy = targetPolicyOf(settings)
-const app = createApp({ db, rootKey: settings.rootKey ?? '', ports, targetPolicy, sealer, workRoutes })
+const shutdown = new AbortController()
+const app = createApp({
+  db,
+  rootKey: settings.rootKey ?? '',
+  ports,
+  targetPolicy,
+  sealer,
+  workRoutes,
+  shutdown: shutdown.signal,
+})
 const http = await startHttp(app, { port: settings.port, hostname: '0.0.0.0' })
 ports.log.info({ port: http.port }, 'listening')
 
 await untilStopped()
+shutdown.abort() // open streams and long polls end now, and are not cut
 await http.stop({ withinMs: 5_000 })
 await schedules.stop()
 await delivery.stop({ withinMs: 5_000 })

@@ -105,17 +105,25 @@ async function* present(
   flags: TailFlags,
 ): AsyncGenerator<ReadEvent, void, undefined> {
   const { from = 'start', types } = flags
-  const end = await stream.head({ signal: io.signal })
+  const { signal } = io
+  const end = await stream.head({ signal })
   let after = from === 'now' ? end : startOf(from)
+  // only the server knows whether that lies beyond everything: it refuses such a read
+  if (after > end) await stream.read({ after, limit: 1, signal })
   let last = -1
+  let found = false
   while (after < end && after > last) {
-    const page = await stream.read({ after, types, limit: pageSize, signal: io.signal })
+    const page = await stream.read({ after, types, limit: pageSize, signal })
     for (const event of page.events) {
       if (event.offset > end) return
+      found = true
       yield event
     }
     last = after
     after = page.next
+  }
+  if (!found && !(await stream.exists({ signal }))) {
+    io.stderr.write(`There is no stream ${stream.name}: it begins with its first event.\n`)
   }
 }
 

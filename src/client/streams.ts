@@ -1,3 +1,4 @@
+import { isMillraceError } from '../errors/millrace-error.ts'
 import { eventText, getEvents, postEvents, toPublishedMany, toPublishedOne } from './events.ts'
 import { follow } from './follow.ts'
 import { jsonOf, segment, type Send } from './request.ts'
@@ -44,6 +45,8 @@ export interface StreamClient<Events extends object = AnyEvents> {
   follow(options?: FollowOptions): AsyncGenerator<ReadEvent<Events>, void, undefined>
   /** The horizon at this moment: `follow({ after: await stream.head() })` yields what comes from now on. */
   head(options?: CallOptions): Promise<number>
+  /** Whether there is such a stream: it begins with its first event. */
+  exists(options?: CallOptions): Promise<boolean>
   /** A consumer of this stream, by name: 1 to 128 characters. */
   consumer(name: string): ConsumerClient<Events>
 }
@@ -86,6 +89,15 @@ export function createStream<Events extends object>(send: Send, name: string): S
     follow: (options = {}) => follow(read, options),
     // any page tells the horizon; the smallest one is cheapest
     head: async (options = {}) => (await read({ ...options, limit: 1 })).horizon ?? 0,
+    async exists({ signal } = {}) {
+      try {
+        await send({ path, signal })
+        return true
+      } catch (error) {
+        if (isMillraceError(error) && error.code === 'NOT_FOUND') return false
+        throw error
+      }
+    },
     consumer: (consumer) => createConsumer(send, path, consumer),
   }
 }

@@ -69,7 +69,6 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
     })
     stops.push(() => schedules.stop())
     const shutdown = new AbortController()
-    stops.push(async () => shutdown.abort())
     const app = createApp({
       db: opened.db,
       rootKey,
@@ -83,7 +82,11 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       ...liveParts(opened.db, delivery, { ports, poll: settings.poll }),
     })
     const http = await startHttp(ringAfterChange(app, delivery.forwarder), address)
-    stops.push(() => http.stop({ withinMs: stopWithinMs }))
+    stops.push(async () => {
+      // first: streams and long polls end by themselves, and are not cut
+      shutdown.abort()
+      await http.stop({ withinMs: stopWithinMs })
+    })
     for (const line of welcome({ port: http.port, rootKey, database: opened.description })) say(line)
     return { port: http.port, rootKey, stop }
   } catch (error) {

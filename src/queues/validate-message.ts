@@ -44,7 +44,8 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
   assertJsonText(message.dataText, `${at}data`)
   if (!message.dataText.isWellFormed())
     throw invalidInput(`${at}data`, 'holds a lone surrogate that is not escaped')
-  if (message.headers) assertHeaders(message.headers, `${at}headers`)
+  if (message.headers !== undefined && message.headers !== null)
+    assertHeaders(message.headers, `${at}headers`)
   const number = (name: keyof typeof numbers): number => {
     const { min, max, default: byDefault } = numbers[name]
     const value = message[name]

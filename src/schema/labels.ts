@@ -22,11 +22,12 @@ export function assertLabel(value: unknown, field: string, maxLength: number): v
 }
 
 /**
- * The rule for headers: at most 64 of them, 8 KiB in all.
+ * The rule for headers: a plain object of strings, at most 64 of them, 8 KiB in all.
  *
  * @throws INVALID_INPUT; `details.field` names the header
  */
-export function assertHeaders(headers: Record<string, string>, field: string): void {
+export function assertHeaders(headers: unknown, field: string): asserts headers is Record<string, string> {
+  if (!isPlainObject(headers)) throw invalidInput(field, 'must be a plain object of strings')
   const entries = Object.entries(headers)
   if (entries.length > maxHeaders) throw invalidInput(field, `has more than ${maxHeaders} entries`)
   let characters = 0
@@ -41,4 +42,12 @@ export function assertHeaders(headers: Record<string, string>, field: string): v
   if (characters > maxHeaderCharacters) {
     throw invalidInput(field, `hold more than ${maxHeaderCharacters} characters in all`)
   }
+}
+
+/** Of a Map, a `Headers` or an array JSON would keep something else than was given. */
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  // not compared with ours: it may come from another realm
+  return prototype === null || Object.getPrototypeOf(prototype) === null
 }

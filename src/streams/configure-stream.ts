@@ -24,6 +24,7 @@ export async function configureStream(
   options: TxOption = {},
 ): Promise<Retention> {
   assertSharedName('stream', stream)
+  assertRetention(change)
   assertRange('retention.ageMs', change.ageMs, minAgeMs, maxAgeMs)
   assertRange('retention.count', change.count, 0, Number.MAX_SAFE_INTEGER)
   const on = executorFor(db, options)
@@ -46,6 +47,20 @@ export async function configureStream(
     from configured c`,
   )
   return JSON.parse(row?.retention ?? '{}') as Retention
+}
+
+const known: ReadonlySet<string> = new Set<keyof Retention>(['ageMs', 'count', 'keepUnread'])
+
+function assertRetention(change: Partial<Retention>): void {
+  if (typeof change !== 'object' || change === null || Array.isArray(change)) {
+    throw invalidInput('retention', 'must be an object')
+  }
+  for (const name of Object.keys(change)) {
+    if (!known.has(name)) throw invalidInput(`retention.${name}`, 'is not a known field')
+  }
+  if (change.keepUnread !== undefined && typeof change.keepUnread !== 'boolean') {
+    throw invalidInput('retention.keepUnread', 'must be true or false')
+  }
 }
 
 function assertRange(field: string, value: number | null | undefined, min: number, max: number): void {

@@ -45,11 +45,21 @@ export async function publishEvents(
   options: PublishOptions = {},
 ): Promise<Published> {
   assertSharedName('stream', stream)
+  assertEvents(events)
   if (events.length > maxEventsPerPublish) {
     throw invalidInput('events', `are more than ${maxEventsPerPublish} in one call`)
   }
   const valid = events.map((event, index) => validateEvent(event, events.length > 1 ? `[${index}].` : ''))
   return appendEvents(db, stream, valid, options)
+}
+
+/**
+ * The rule for what is to be several events.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertEvents(events: unknown): void {
+  if (!Array.isArray(events)) throw invalidInput('events', 'must be an array')
 }
 
 /**

@@ -57,21 +57,21 @@ export async function readEvents(
 ): Promise<EventPage> {
   assertReadableName('stream', stream)
   const after = assertOffset('after', range.after ?? 0)
-  const limit = Math.min(range.limit ?? 100, maxPageEvents)
+  const limit = Math.min(assertLimit(range.limit ?? 100), maxPageEvents)
   const types = splitTypes(range.types)
-  if (!(limit > 0)) return { events: [], next: after, horizon: null, more: false, held: false }
+  if (limit <= 0) return { events: [], next: after, horizon: null, more: false, held: false }
   const on = executorFor(db, options)
   const [header, ...rows] = await runQuery<ReadRow>(
     on,
     sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_published_at, o_running::text,
         o_more, o_held
-      from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${Math.floor(limit)}::integer,
+      from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${limit}::integer,
         ${textArray(types.exact)}, ${textArray(types.patterns)},
         ${maxPageBytes}::bigint, ${filterScanLimit}::integer)`,
   )
   if (header === undefined) throw new Error('read_events returned no header')
   assertNotAhead(after, toNumber(header.o_offset))
-  return toPage(header, rows, after, Math.floor(limit))
+  return toPage(header, rows, after, limit)
 }
 
 /**
@@ -83,6 +83,12 @@ export function assertOffset(field: string, offset: number): number {
   if (!Number.isSafeInteger(offset) || offset < 0)
     throw invalidInput(field, 'must be a whole number, 0 or more')
   return offset
+}
+
+/** All that is 0 or less reads nothing (S5). */
+function assertLimit(limit: number): number {
+  if (typeof limit === 'number' && (limit <= 0 || Number.isInteger(limit))) return limit
+  throw invalidInput('limit', 'must be a whole number')
 }
 
 function assertNotAhead(after: number, lastNumber: number): void {

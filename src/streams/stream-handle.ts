@@ -5,11 +5,12 @@ import { decodeWith, encodeWith, jsonCodec, type Codec } from './codec.ts'
 import { getOffset, saveOffset, seekOffset } from './consumer-offsets.ts'
 import { configureStream } from './configure-stream.ts'
 import type { NewEvent, StoredEvent } from './event.ts'
-import { publishEvents, type PublishOptions } from './publish-events.ts'
+import { assertEvents, publishEvents, type PublishOptions } from './publish-events.ts'
 import { readEvents, type ReadRange } from './read-events.ts'
 import { streamInfo, type Retention, type StreamInfo } from './stream-info.ts'
 import { subscribeDecoded, type AttachWake, type SubscribeOptions, type Subscription } from './subscribe.ts'
 import { trimStream } from './trim-stream.ts'
+import { assertEvent } from './validate-event.ts'
 
 /** Event types of a stream and the data of each: `{ 'order.created': { total: number } }`. */
 export type EventMap = Record<string, unknown>
@@ -92,7 +93,8 @@ export function createStreamHandle<Events extends EventMap>(
 ): StreamHandle<Events> {
   assertReadableName('stream', name)
   const { db, codec = jsonCodec } = parts
-  const encode = (event: EventOf<Events>): NewEvent => {
+  const encode = (event: EventOf<Events>, at = ''): NewEvent => {
+    assertEvent(event, at)
     const { type, data, key, headers } = event
     return { type, key, headers, dataText: encodeWith(codec, data, type) }
   }
@@ -100,8 +102,11 @@ export function createStreamHandle<Events extends EventMap>(
     name,
     publish: async (event, options) =>
       (await publishEvents(db, name, [encode(event)], options)).offsets[0] ?? 0,
-    publishMany: async (events, options) =>
-      (await publishEvents(db, name, events.map(encode), options)).offsets,
+    async publishMany(events, options) {
+      assertEvents(events)
+      const encoded = events.map((event, index) => encode(event, `[${index}].`))
+      return (await publishEvents(db, name, encoded, options)).offsets
+    },
     read: (range, options) => readDecoded<Events>(parts, name, range, options),
     consumer: (consumer) => createConsumerHandle<Events>({ stream: name, consumer }, parts),
     async trim(through, options) {

@@ -40,7 +40,11 @@ export interface SubscribeOptions {
 export interface Subscription<Event = StoredEvent> extends AsyncIterableIterator<Event> {
   /** The offset of the last event that was yielded; null before the first (S8). */
   readonly position: number | null
-  /** Saves the position as the consumer's offset; before any event it does nothing (S8). Returns the saved offset. */
+  /**
+   * Saves the position as the consumer's offset; before any event it does nothing (S8). Returns the saved offset.
+   *
+   * @throws STORE_CLOSED once the store was closed
+   */
   save(): Promise<number | null>
   /**
    * The next event if it is at hand or in the database now; null if there is none.
@@ -57,6 +61,8 @@ export interface SubscribeParts {
   db: Db
   attach: AttachWake
   clock: Clock
+  /** Throws STORE_CLOSED once the store was closed. */
+  assertOpen?: () => void
 }
 
 /** A database that cannot be reached is asked again after this, doubling up to the maximum. */
@@ -168,7 +174,9 @@ function inTurn<T>(state: State, work: () => Promise<T>): Promise<T> {
 }
 
 async function savePosition({ parts, consumer, position }: State): Promise<number | null> {
-  return position === null ? null : saveOffset(parts.db, consumer, position)
+  if (position !== null) return saveOffset(parts.db, consumer, position)
+  parts.assertOpen?.()
+  return null
 }
 
 async function nextEvent<Event>(

@@ -17,9 +17,9 @@ export interface SplitTypes {
  * @throws INVALID_INPUT when an entry is empty, has a `*` elsewhere than at its end, or there are over 100
  */
 export function splitTypes(types: readonly string[] | undefined | null): SplitTypes {
-  if (types === undefined || types === null || types.length === 0) return { exact: null, patterns: null }
+  if (types === undefined || types === null) return { exact: null, patterns: null }
   assertTypes(types)
-  if (types.includes('*')) return { exact: null, patterns: null }
+  if (types.length === 0 || types.includes('*')) return { exact: null, patterns: null }
   const wild = types.filter((type) => type.endsWith('*'))
   return {
     exact: types.filter((type) => !type.endsWith('*')),
@@ -33,6 +33,7 @@ export function splitTypes(types: readonly string[] | undefined | null): SplitTy
  * @throws INVALID_INPUT
  */
 export function assertTypes(types: readonly string[]): void {
+  if (!Array.isArray(types)) throw invalidInput('types', 'must be an array of strings')
   if (types.length > maxTypes) throw invalidInput('types', `has more than ${maxTypes} entries`)
   for (const type of types) {
     if (typeof type !== 'string' || type === '') throw invalidInput('types', 'must hold non-empty strings')

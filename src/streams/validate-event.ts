@@ -15,13 +15,24 @@ const maxKeyLength = 512
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP; `details.field` names the field
  */
 export function validateEvent(event: NewEvent, at = ''): NewEvent {
+  assertEvent(event, at)
   assertLabel(event.type, `${at}type`, maxTypeLength)
   if (event.key !== undefined && event.key !== null) assertLabel(event.key, `${at}key`, maxKeyLength)
   assertJsonText(event.dataText, `${at}data`)
   if (!event.dataText.isWellFormed())
     throw invalidInput(`${at}data`, 'holds a lone surrogate that is not escaped')
-  if (event.headers) assertHeaders(event.headers, `${at}headers`)
+  if (event.headers !== undefined && event.headers !== null) assertHeaders(event.headers, `${at}headers`)
   return { ...event, dataText: trimJson(event.dataText) }
+}
+
+/**
+ * The rule for what is to be an event at all.
+ *
+ * @throws INVALID_INPUT; `details.field` is `event`, or its place among many
+ */
+export function assertEvent(event: unknown, at: string): void {
+  if (typeof event === 'object' && event !== null) return
+  throw invalidInput(at === '' ? 'event' : at.slice(0, -1), 'must be an object with type and data')
 }
 
 /** JSON's own white space only: String.trim would also take characters that JSON does not allow there. */

@@ -151,6 +151,18 @@ describe('millrace tail', () => {
     expect(out).toContain('a  1\n')
   })
 
+  it('without following, says that an offset is beyond everything, and that there is no such stream', async () => {
+    await publish('short', '1')
+    const ahead = tail(['short', '--from', '99999999'])
+    expect(await ahead.done).toBe(1)
+    expect(ahead.err()).toContain('lies beyond')
+    const none = tail(['missing'])
+    expect([await none.done, none.out()]).toEqual([0, ''])
+    expect(none.err()).toBe('There is no stream missing: it begins with its first event.\n')
+    const nothing = tail(['short', '--types', 'b'])
+    expect([await nothing.done, nothing.out(), nothing.err()]).toEqual([0, '', ''])
+  })
+
   it('refuses what is no position', async () => {
     const command = tail(['s', '--from', 'yesterday'])
     expect(await command.done).toBe(2)

@@ -200,7 +200,7 @@ describeOnEveryDriver('a stream handle', (given) => {
   it('S5: asks the database nothing at a limit of 0 and less, nor for a trim of nothing', async () => {
     const { db, asked } = counted(given().db)
     const stream = createMillrace({ db }).stream(`counted-${++count}`)
-    for (const limit of [0, -1, -0, Number.NaN, -Infinity]) {
+    for (const limit of [0, -1, -0, -Infinity]) {
       expect(await stream.read({ after: 7, limit })).toMatchObject({ events: [], next: 7, more: false })
     }
     await stream.trim(-5)

@@ -24,7 +24,8 @@ export interface PgliteOptions {
 
 /**
  * Postgres inside the process, on one session for everyone: a transaction makes all other calls wait
- * until it ends, so inside one only its own executor may be used.
+ * until it ends, so inside one only its own executor may be used. One that is still open 5 seconds after
+ * `close` is rolled back, and fails with STORE_CLOSED.
  *
  * @throws INVALID_SETTING when the schema's name is malformed
  */
@@ -32,7 +33,7 @@ export function createPgliteDb(options: PgliteOptions = {}): Db {
   const { schema = defaultSchema, environment = null } = options
   const tables = defineTables(schema)
   const pglite = options.pglite ?? new PGlite(options.dataDir)
-  const state: PgliteState = { closing: undefined, sessions: new Set() }
+  const state: PgliteState = { closing: undefined, sessions: new Set(), transactions: new Set() }
   const client = guard(pglite, state)
   const db = drizzle(client)
   const transaction: Db['transaction'] = (work) =>
@@ -60,12 +61,27 @@ export function createPgliteDb(options: PgliteOptions = {}): Db {
 interface PgliteState {
   closing: Promise<void> | undefined
   sessions: Set<{ close(): Promise<void> }>
+  /** Ends a transaction that is open, whatever its work is doing. */
+  transactions: Set<(error: Error) => void>
 }
 
-/** Sessions are only views of the one session below, so they end with it. */
+/** Transactions in flight get so long to finish. */
+const closeMs = 5_000
+
+/**
+ * Sessions are only views of the one session below, so they end with it. It waits for the transaction that is
+ * open, and is never left running: whoever locked the folder gives it free after this.
+ */
 async function close(pglite: PGlite, state: PgliteState, owned: boolean): Promise<void> {
-  await Promise.all([...state.sessions].map((session) => session.close()))
-  if (owned && !pglite.closed) await pglite.close()
+  const timer = setTimeout(() => {
+    for (const end of state.transactions) end(storeClosed())
+  }, closeMs)
+  try {
+    await Promise.all([...state.sessions].map((session) => session.close()))
+    if (owned && !pglite.closed) await pglite.close()
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** What `work` rejects with comes out as it is; failures of BEGIN and COMMIT are translated. */
@@ -88,6 +104,18 @@ async function transactionOnPglite<T>(
   }
 }
 
+/** The outcome of a transaction's work, or the end that `close` makes of it; PGlite rolls back then. */
+async function endable<T>({ transactions }: PgliteState, work: Promise<T>): Promise<T> {
+  let end: (error: Error) => void = () => {}
+  const ended = new Promise<never>((_, reject) => (end = reject))
+  transactions.add(end)
+  try {
+    return await Promise.race([work, ended])
+  } finally {
+    transactions.delete(end)
+  }
+}
+
 /** The two calls that Drizzle makes, refused once closed. */
 function guard(pglite: PGlite, state: PgliteState): PGlite {
   function open(): PGlite {
@@ -96,7 +124,12 @@ function guard(pglite: PGlite, state: PgliteState): PGlite {
   }
   const guarded: Pick<PGlite, 'query' | 'transaction'> = {
     query: async (text, parameters, options) => open().query(text, parameters, options),
-    transaction: async (work) => open().transaction(work),
+    transaction: async (work) =>
+      open().transaction(async (tx) => {
+        // it may have waited for another one until now
+        open()
+        return endable(state, work(tx))
+      }),
   }
   return guarded as PGlite
 }

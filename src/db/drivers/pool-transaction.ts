@@ -1,6 +1,8 @@
 import type { DrizzlePg } from '../port.ts'
+import { isMillraceError } from '../../errors/millrace-error.ts'
 import { translateError } from '../translate-error.ts'
 import type { GuardedPool, PooledClient } from './pool.ts'
+import { storeClosed } from './store-closed.ts'
 
 /** A Drizzle database over one client, as far as transactions go. */
 export interface Transactional {
@@ -11,7 +13,8 @@ export interface Transactional {
  * A transaction on a pooled client. Drizzle's own over a pool leaks the client when BEGIN fails, and
  * hides the caller's error behind that of a ROLLBACK on a dead connection.
  *
- * What `work` rejects with comes out as it is; failures of BEGIN and COMMIT are translated.
+ * What `work` rejects with comes out as it is; failures of BEGIN and COMMIT are translated. Where the
+ * connection was lost because `close` cut it, it is STORE_CLOSED.
  */
 export async function transactionOn<Client extends PooledClient, T>(
   pool: GuardedPool<Client>,
@@ -36,13 +39,17 @@ export async function transactionOn<Client extends PooledClient, T>(
     reusable = true
     return result
   } catch (error) {
-    if (failure === undefined) throw translateError(error)
+    const thrown = failure === undefined ? translateError(error) : failure.error
     // otherwise the rollback failed too
-    reusable = error === failure.error
-    throw failure.error
+    reusable = failure !== undefined && error === failure.error
+    throw pool.cut && isConnectionLoss(thrown) ? storeClosed() : thrown
   } finally {
     client.release(!reusable)
   }
+}
+
+function isConnectionLoss(error: unknown): boolean {
+  return isMillraceError(error) && error.code === 'DATABASE_UNAVAILABLE'
 }
 
 /** A client whose queries wait for one another: `pg` itself is to give that up in its next version. */

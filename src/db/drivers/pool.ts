@@ -22,6 +22,8 @@ export interface GuardedPool<Client> {
   /** @throws STORE_CLOSED once closed */
   acquire(): Promise<Client>
   readonly closed: boolean
+  /** `close` has cut what did not end in time. */
+  readonly cut: boolean
   close(): Promise<void>
 }
 
@@ -50,6 +52,7 @@ export function guardPool<Client extends PooledClient>(
   const waiting = new Set<(error: Error) => void>()
   const sessions = trackSessions(pool)
   let closing: Promise<void> | undefined
+  let cut = false
 
   function acquire(): Promise<Client> {
     if (closing !== undefined) return Promise.reject(storeClosed())
@@ -81,12 +84,16 @@ export function guardPool<Client extends PooledClient>(
       pool.end().then(() => sessions.gone()),
       closeMs,
     )
+    cut = true
     for (const client of sessions.open) destroy(client)
   }
   return {
     acquire,
     get closed() {
       return closing !== undefined
+    },
+    get cut() {
+      return cut
     },
     close: () => {
       if (closing === undefined) {
