@@ -1,4 +1,5 @@
 import { MillraceError } from './errors/millrace-error.ts'
+import { environmentNameRule, isEnvironmentName } from './schema/labels.ts'
 import { assertSchemaName } from './schema/names.ts'
 import { parseAllowedTargets } from './webhooks/allowed-targets.ts'
 
@@ -77,7 +78,7 @@ export function readSettings(env: Environment): Settings {
     rootKey: longEnough(env, 'MILLRACE_ROOT_KEY'),
     encryptionKey: longEnough(env, 'MILLRACE_ENCRYPTION_KEY'),
     previousEncryptionKeys: (text(env, 'MILLRACE_PREVIOUS_ENCRYPTION_KEYS') ?? '').split(',').filter(Boolean),
-    environment: text(env, 'MILLRACE_ENVIRONMENT'),
+    environment: environmentName(env, 'MILLRACE_ENVIRONMENT'),
     allowInsecureTargets: flag(env, 'MILLRACE_ALLOW_INSECURE_TARGETS', false),
     allowedTargets: targets(env),
     port: wholeNumber(env, 'PORT', { otherwise: 8787, min: 0, max: 65_535 }),
@@ -142,6 +143,12 @@ function httpUrl(env: Environment, name: string): string | null {
 function text(env: Environment, name: string): string | null {
   const value = env[name]
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : null
+}
+
+function environmentName(env: Environment, name: string): string | null {
+  const value = text(env, name)
+  if (value !== null && !isEnvironmentName(value)) refuse(name, environmentNameRule)
+  return value
 }
 
 function targets(env: Environment): string[] {

@@ -13,7 +13,7 @@ export async function runAdopt(io: Io, flags: AdoptFlags): Promise<void> {
     const style = createStyle(io.stdout, io.env)
     const mark = flags.dryRun === true ? style.yellow('would adopt') : style.green('✓ adopted')
     io.stdout.write(`${mark} schema ${db.schema}: ${description}\n`)
-    for (const line of linesOf(adopted)) io.stdout.write(`  ${line}\n`)
+    for (const line of linesOf(adopted, flags.dryRun === true)) io.stdout.write(`  ${line}\n`)
   })
 }
 
@@ -22,12 +22,12 @@ function sayHow(error: unknown): never {
   throw new MillraceError('CONFLICT', `${error.message}; --again adopts it all the same`, { cause: error })
 }
 
-function linesOf({ before, after, webhooksPaused, leasesDropped }: Adopted): string[] {
+function linesOf({ before, after, webhooksPaused, leasesDropped }: Adopted, dryRun: boolean): string[] {
   const { webhooks, messages, locks } = leasesDropped
   const identity =
     before.installationId === after.installationId
       ? `${after.installationId}, as before`
-      : `${before.installationId} -> ${after.installationId}`
+      : `${before.installationId} -> ${dryRun ? 'a new one' : after.installationId}`
   return [
     `environment      ${nameOf(before)} -> ${nameOf(after)}`,
     `installation id  ${identity}`,

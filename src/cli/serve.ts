@@ -8,6 +8,8 @@ Settings:
   DATABASE_URL_UNPOOLED                  the direct address, for LISTEN (derived on Neon)
   MILLRACE_ENCRYPTION_KEY                seals webhook secrets in the database
   MILLRACE_DOORBELL_URL, …_SECRET        rung after each publish, for a forwarder elsewhere
+  MILLRACE_SLEEP=1                       beside a forwarder that has it: else the LISTEN of this
+                                         process keeps the database awake
   MILLRACE_LOG_LEVEL                     debug, info (default), warn or error
 
 It logs lines of JSON. SIGTERM lets requests finish, for 8 seconds at most.

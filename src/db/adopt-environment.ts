@@ -1,13 +1,13 @@
 import { sql } from 'drizzle-orm'
-import { MillraceError } from '../errors/millrace-error.ts'
-import { assertLabel } from '../schema/labels.ts'
+import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
+import { environmentNameRule, isEnvironmentName } from '../schema/labels.ts'
 import { toNumber } from './decode.ts'
 import type { Db, Executor } from './port.ts'
 import { qualified, runQuery } from './run.ts'
 
 /** Options of {@link adoptEnvironment}. */
 export interface AdoptOptions {
-  /** The name that the database gets: 1 to 64 characters. */
+  /** The name that the database gets: 1 to 64 letters, digits, `.`, `_` and `-`, not beginning with `-`. */
   environment: string
   /**
    * True leaves active webhooks active, so that the copy delivers to the same endpoints as its original.
@@ -34,6 +34,7 @@ export interface Identity {
 /** What {@link adoptEnvironment} did, or in a dry run would do. */
 export interface Adopted {
   before: Identity
+  /** In a dry run a new installation id is not yet the one that the database will get. */
   after: Identity
   /** Webhooks that were active and are paused now. */
   webhooksPaused: number
@@ -57,7 +58,7 @@ const lockTimeout = '10s'
  *   TRANSACTION_UNSUPPORTED on neon-http; DATABASE_BUSY when writers do not let it through within 10 s
  */
 export async function adoptEnvironment(db: Db, options: AdoptOptions): Promise<Adopted> {
-  assertLabel(options.environment, 'environment', 64)
+  if (!isEnvironmentName(options.environment)) throw invalidInput('environment', environmentNameRule)
   let adopted: Adopted | undefined
   try {
     await db.transaction(async (tx) => {

@@ -26,7 +26,13 @@ export async function assertOurs(db: Executor): Promise<void> {
     sql`select i.environment from ${installation} i`,
   )
   if (row !== undefined && row.environment === db.environment) return
-  throw new MillraceError('WRONG_ENVIRONMENT', foreignDatabase, {
-    details: { database: row?.environment ?? null, process: db.environment },
+  const database = row?.environment ?? null
+  const names = `the database's is ${quoted(database)}, MILLRACE_ENVIRONMENT is ${quoted(db.environment)}`
+  throw new MillraceError('WRONG_ENVIRONMENT', `${foreignDatabase}: ${names}`, {
+    details: { database, process: db.environment },
   })
+}
+
+function quoted(name: string | null): string {
+  return name === null ? 'not set' : `"${name}"`
 }

@@ -29,6 +29,8 @@ export interface Pace extends Pick<Pacer, 'active'> {
   wait(dueAt: number | undefined): Promise<'wake' | 'due' | 'poll' | 'aborted'>
   /** Ends the wait now, or the next one at once. */
   poke(): void
+  /** Forgets pokes that have ended no wait: a look that begins now finds what they were for. */
+  settle(): void
 }
 
 /** Ties the forwarder's mode, the due times and the polls together for one loop. */
@@ -40,6 +42,7 @@ export function createPace({ forwarder, ports, poll, signal }: PaceSetup): Pace 
   return {
     wait: (dueAt) => pacer.wait({ wake, dueAt, signal }),
     poke: () => registry.raise('all'),
+    settle: () => void wake.take(),
     active: pacer.active,
   }
 }

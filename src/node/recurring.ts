@@ -14,7 +14,7 @@ export interface TaskReport {
 export interface RecurringTask {
   /** For the log. */
   name: string
-  forwarder: Pick<Forwarder, 'mode' | 'onMode' | 'onWake' | 'agenda'>
+  forwarder: Pick<Forwarder, 'mode' | 'onMode' | 'onWake' | 'agenda' | 'unasked'>
   ports: Pick<Ports, 'clock' | 'random' | 'log'>
   poll: PollSettings
   signal: AbortSignal
@@ -37,13 +37,18 @@ const errorPauseMs = 1_000
 export async function recur(task: RecurringTask): Promise<void> {
   const { forwarder, ports, restMs = 0, firstMs = 0 } = task
   const pace = createPace(task)
-  const off = forwarder.onWake((subject) => {
-    if (subject === 'all' || task.concerns(subject)) pace.poke()
-  })
   let notBefore = ports.clock.now() + firstMs
+  const off = forwarder.onWake((subject) => {
+    // who has just looked would otherwise fetch the forwarder back from its next sleep, and that again, for ever
+    const looked = subject === 'all' && forwarder.unasked && ports.clock.now() < notBefore
+    if (!looked && (subject === 'all' || task.concerns(subject))) pace.poke()
+  })
   let failures = 0
   let dueAt: number | undefined = notBefore
   while (await untilRun(pace, { dueAt, notBefore, clock: ports.clock })) {
+    // before it looks too: who comes back for what is due is told `all` at once, and maybe again while it looks
+    pace.settle()
+    notBefore = ports.clock.now() + restMs
     const report = await orLog(task)
     failures = report === null ? failures + 1 : 0
     const inMs = report === null ? pauseAfter(failures, task.poll) : report.nextDueInMs

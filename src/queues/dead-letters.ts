@@ -133,7 +133,7 @@ export async function purgeDeadLetters(
     on,
     sql`with gone as (delete from ${deadLetters} where ${doomed} returning 1) select count(*)::text as count from gone`,
   )
-  return toNumber(row?.count ?? 0)
+  return toNumber(row?.count)
 }
 
 function checkedIds(ids: readonly number[]): number[] {

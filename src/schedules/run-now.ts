@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { toDate, toNumbers } from '../db/decode.ts'
+import { toDate, toNumber, toNumbers } from '../db/decode.ts'
 import { assertNoBatch } from '../db/batch.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
 import { isoText } from '../db/iso-text.ts'
@@ -40,7 +40,7 @@ export async function runNow(db: Db, name: string, options: TxOption = {}): Prom
       ), sent as materialized (${sendStatement(on, schedule.target.kind, sql`wanted`, headers)})
       select sent.numbers, c.due_at from sent, clock c`,
   )
-  const number = toNumbers(row?.numbers ?? [])[0]
-  if (row === undefined || number === undefined) throw noSchedule(name)
+  if (row === undefined) throw noSchedule(name)
+  const number = toNumber(toNumbers(row.numbers)[0])
   return { dueAt: toDate(row.due_at), number }
 }

@@ -22,6 +22,17 @@ export function assertLabel(value: unknown, field: string, maxLength: number): v
 }
 
 /**
+ * The rule for names of environments, which are compared, printed and passed as flags: 1 to 64 letters, digits,
+ * `.`, `_` and `-`, not beginning with `-`.
+ */
+export function isEnvironmentName(name: string): boolean {
+  return /^[A-Za-z0-9._][A-Za-z0-9._-]{0,63}$/.test(name)
+}
+
+/** What {@link isEnvironmentName} wants, to follow the name of the field. */
+export const environmentNameRule = 'must be 1 to 64 letters, digits, ".", "_" or "-", not beginning with "-"'
+
+/**
  * The rule for headers: a plain object of strings, at most 64 of them, 8 KiB in all.
  *
  * @throws INVALID_INPUT; `details.field` names the header

@@ -123,7 +123,7 @@ function toPage(header: ReadRow, rows: ReadRow[], after: number, limit: number):
   const end = last === undefined ? 0 : toNumber(last.o_offset)
   return {
     events: rows.map(toEvent),
-    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running ?? 0)),
+    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running)),
     horizon: toNumber(header.o_horizon),
     more: cut || header.o_more === true,
     held: header.o_held === true,

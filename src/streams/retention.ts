@@ -174,5 +174,5 @@ async function forgetPublishKeys(db: Db): Promise<number> {
       )
       select count(*)::text as forgotten from gone`,
   )
-  return toNumber(row?.forgotten ?? 0)
+  return toNumber(row?.forgotten)
 }

@@ -51,5 +51,5 @@ export async function trimStep(
     sql`select ${qualified(on, 'trim_events')}(s.name, least(${through}::bigint, ${bound}), ${rows}::integer)::text
       as deleted from ${streams} s where s.name = ${stream}::text`,
   )
-  return toNumber(row?.deleted ?? 0)
+  return row === undefined ? 0 : toNumber(row.deleted)
 }

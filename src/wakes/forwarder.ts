@@ -67,6 +67,11 @@ export interface Forwarder extends WakeModes {
    * forwarder comes back first, and then raises everyone's.
    */
   ring(subject: WakeSubject | 'all'): void
+  /**
+   * It is back from a sleep of its own accord, without word of anything: an `all` now is no reason to come back
+   * again for a look.
+   */
+  readonly unasked: boolean
   /** Where the loops of the process say what they are at, so that the forwarder knows when it may sleep. */
   readonly agenda: Agenda
   /** Why the mode is not `listening`; undefined while it sleeps because there is nothing to do. */
@@ -110,6 +115,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     get lastError() {
       return inside.lastError
     },
+    get unasked() {
+      return inside.cycle?.unasked === true
+    },
     agenda: inside.agenda,
     onMode: modes.onMode,
     waitFor: modes.waitFor,
@@ -132,8 +140,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     },
     onWake: wakes.onRaise,
     ring(subject) {
-      if (modes.mode === 'sleeping') inside.cycle?.stir()
-      else raise(inside, subject)
+      inside.cycle?.stir()
+      if (modes.mode !== 'sleeping') raise(inside, subject)
     },
     close: () => (closing ??= end(inside, running)),
   }

@@ -19,6 +19,8 @@ const firstNapMs = 60_000
 
 /** Turns of being awake and asleep. */
 export interface SleepCycle {
+  /** This turn began because something was due or it was time to look; nobody wanted it. */
+  readonly unasked: boolean
   /** Begins a turn awake; the signal aborts when there is no reason to be awake any more. */
   wakeUp(end: AbortSignal): AbortSignal
   /** The connection stands. */
@@ -45,11 +47,13 @@ interface Turn {
   end: AbortSignal
   /** Its idleness is waited for. */
   watched: boolean
+  /** See {@link SleepCycle.unasked}. */
+  unasked: boolean
 }
 
 export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
   const { clock, agenda } = setup
-  let turn: Turn = { awake: new AbortController(), end: AbortSignal.abort(), watched: true }
+  let turn: Turn = { awake: new AbortController(), end: AbortSignal.abort(), watched: true, unasked: false }
   /** Aborts when a nap is over before its time; undefined before the first. */
   let asleep: AbortController | undefined
   let insistUntil = 0
@@ -83,10 +87,14 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
   }
 
   return {
+    get unasked() {
+      return turn.unasked
+    },
     wakeUp(end) {
-      turn = { awake: new AbortController(), end, watched: false }
+      const unasked = asleep !== undefined && !asleep.signal.aborted
+      turn = { awake: new AbortController(), end, watched: false, unasked }
       standing = false
-      insist(asleep === undefined || asleep.signal.aborted ? insistMs : insistWhenDueMs)
+      insist(unasked ? insistWhenDueMs : insistMs)
       return AbortSignal.any([end, turn.awake.signal])
     },
     stood() {
@@ -97,6 +105,7 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
     failed() {
       if (standing) {
         standing = false
+        turn.unasked = false
         insist()
         // nothing is lost by it that the next look would not find
         if (agenda.resting) endTurn(turn)
@@ -109,6 +118,7 @@ export function createSleepCycle(setup: SleepCycleSetup): SleepCycle {
       sleepLong(clock, clock.now() + napMs(), AbortSignal.any(asleep ? [end, asleep.signal] : [end])),
     stir() {
       insist()
+      turn.unasked = false
       asleep?.abort()
     },
   }

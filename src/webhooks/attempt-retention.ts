@@ -71,5 +71,5 @@ async function remove(db: Db, old: SQL): Promise<number> {
       )
       select count(*)::text as removed from gone`,
   )
-  return toNumber(row?.removed ?? 0)
+  return toNumber(row?.removed)
 }

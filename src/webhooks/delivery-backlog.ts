@@ -19,7 +19,7 @@ const maxBehind = 1_000
 /** Reads how far delivery is behind, for metrics. One statement. */
 export async function deliveryBacklog(db: Db): Promise<DeliveryBacklog> {
   const { webhooks, deliveries, events } = db.tables
-  const [row] = await runQuery<{ backlog: string; lag: string }>(
+  const [row] = await runQuery<{ backlog: string; lag_ms: string }>(
     db,
     sql`with behind as materialized (
         select (
@@ -40,12 +40,12 @@ export async function deliveryBacklog(db: Db): Promise<DeliveryBacklog> {
           'blocked', count(*) filter (where d.state = 'blocked'),
           'dead', count(*) filter (where d.state = 'dead')) from ${deliveries} d),
         'behind', (select count(*) from behind))::text as backlog,
-        (select greatest(coalesce(extract(epoch from clock_timestamp() - min(b.since)), 0), 0) from behind b)::text
-          as lag`,
+        (select greatest(coalesce(extract(epoch from clock_timestamp() - min(b.since)), 0), 0) * 1000
+          from behind b)::bigint::text as lag_ms`,
   )
   if (row === undefined) throw new Error('the backlog returned no row')
   return {
     ...(JSON.parse(row.backlog) as Omit<DeliveryBacklog, 'lagSeconds'>),
-    lagSeconds: toNumber(row.lag),
+    lagSeconds: toNumber(row.lag_ms) / 1000,
   }
 }

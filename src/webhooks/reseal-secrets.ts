@@ -87,5 +87,5 @@ async function replaceSecrets(db: Db, made: readonly Resealed[]): Promise<number
         where k.id = n.id and k.sealed = n.old returning 1
       ) select count(*)::text from replaced`,
   )
-  return toNumber(row?.count ?? 0)
+  return toNumber(row?.count)
 }

@@ -28,6 +28,8 @@ describe('millrace adopt', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^would adopt schema millrace: Postgres at /)
     expect(out).toMatch(/^ {2}webhooks paused {2}1$/m)
+    // the id is drawn when it is done
+    expect(out).toMatch(/^ {2}installation id {2}[0-9a-f-]{36} -> a new one$/m)
   })
 
   it('W7: tells what it has done', async () => {
@@ -56,7 +58,9 @@ describe('millrace adopt', () => {
 
   it('wants a name', async () => {
     expect(await adopt()).toMatchObject({ code: 2, err: expect.stringContaining('--environment') })
-    const blank = await adopt('--environment', '')
-    expect(blank).toMatchObject({ code: 1, err: expect.stringContaining('environment must not be empty') })
+    for (const name of ['', 'a b', '-x', 'ü', 'a\n', 'x'.repeat(65)]) {
+      const refused = await adopt(`--environment=${name}`)
+      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('environment must be 1 to 64') })
+    }
   })
 })

@@ -1,8 +1,11 @@
+import { sql } from 'drizzle-orm'
 import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { addressFindings, looksPooled } from '../../src/cli/doctor/address-findings.ts'
+import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
+import { runQuery } from '../../src/db/run.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readSettings } from '../../src/settings.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -76,6 +79,22 @@ describe('millrace doctor', () => {
       level: 'fail',
       text: expect.stringContaining('nothing is delivered'),
     })
+  })
+
+  it('W7: tells of a server that delivers nothing', async () => {
+    const db = createNodePostgresDb({ url: server.databaseUrl })
+    const name = (environment: string | null) =>
+      runQuery(db, sql`update ${db.tables.installation} set environment = ${environment}::text`)
+    await name('staging')
+    try {
+      expect((await doctor()).topics.server).toMatchObject({
+        level: 'fail',
+        text: expect.stringContaining('delivery: foreign_environment'),
+      })
+    } finally {
+      await name(null)
+      await db.close()
+    }
   })
 
   it('tells a refused key, and a server that is away', async () => {

@@ -76,10 +76,13 @@ describe.each(await waysToCopy())('%s, and a worker with its own environment', (
   let millrace: Millrace
   const worked: unknown[] = []
   const told: string[] = []
+  const noted: string[] = []
   beforeAll(async () => {
     database = await copy(original.database.url)
     db = openFor(database, preview)
-    const log = { ...ports.log, error: (_facts: object, message: string) => void told.push(message) }
+    const error = (_facts: object, message: string) => void told.push(message)
+    const info = (_facts: object, message: string) => void noted.push(message)
+    const log = { ...ports.log, error, info }
     millrace = createMillrace({ db, ports: { ...ports, log } })
     millrace.queue('jobs').work(async ({ data }) => void worked.push(data))
     await allIsDue(db)
@@ -164,6 +167,7 @@ describe.each(await waysToCopy())('%s, and a worker with its own environment', (
 
   it('Q2: hands what was leased to the worker that waited, in the order of its key, with all its attempts', async () => {
     await vi.waitFor(() => expect(worked).toEqual(['first', 'second']), within)
+    expect(noted.filter((line) => line.includes('claiming goes on'))).toHaveLength(1)
     const { messages } = await claimMessages(db, 'overdue')
     expect(messages).toMatchObject([{ attempt: 1, maxAttempts: 1 }])
     expect(await tickSchedules(db, ports)).toMatchObject({ role: 'led', fired: 1 })

@@ -125,6 +125,25 @@ describe('a forwarder that lets its database sleep', () => {
     await until(() => world.receiver.requests.length === 2, { stepMs: 1_000, atMostMs: 70 * minute })
   }, 240_000)
 
+  it('sleeps its longest when nothing is due, however soon it goes back to sleep', async () => {
+    const process = await asleep({ MILLRACE_SLEEP_AFTER_MS: '3000' })
+    const { world, door, delivery, clock, pass, until } = process
+    expect(delivery.forwarder.agenda.nextDueAt).toBe(Infinity)
+    const [asked, came] = [door.statements.length, door.accepted()]
+    await pass(40 * minute)
+    expect([door.statements.slice(asked), door.accepted()]).toEqual([[], came])
+    // the look at the end of its longest sleep leads to no further one
+    await pass(clock.nextIn()!)
+    await until(() => door.accepted() > came)
+    await pass(5 * minute)
+    expect([delivery.forwarder.mode, delivery.forwarder.agenda.nextDueAt]).toEqual(['sleeping', Infinity])
+
+    // who rings is still answered
+    await publishElsewhere(process, 'b')
+    delivery.forwarder.ring('all')
+    await until(() => world.receiver.requests.length === 2)
+  }, 180_000)
+
   it('says how it is without asking the database', async () => {
     const process = await asleep()
     const { door, delivery } = process

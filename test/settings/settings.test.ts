@@ -61,6 +61,18 @@ describe('MILLRACE_ALLOWED_TARGETS', () => {
   })
 })
 
+describe('MILLRACE_ENVIRONMENT', () => {
+  it.each(['production', 'preview-12', 'pr_7.eu', 'x'.repeat(64)])('W7: takes %s', (name) => {
+    expect(readSettings({ MILLRACE_ENVIRONMENT: name }).environment).toBe(name)
+  })
+
+  it.each(['-x', 'a b', 'a/b', 'ü', 'a\u0000', 'x'.repeat(65)])('W7: refuses %j', (name) => {
+    expect(() => readSettings({ MILLRACE_ENVIRONMENT: name })).toThrow(
+      /^MILLRACE_ENVIRONMENT must be 1 to 64/,
+    )
+  })
+})
+
 describe('variables that nothing reads', () => {
   it('are named, with the one that was probably meant', () => {
     const env = {

@@ -53,6 +53,7 @@ function start(mode: WakeMode = 'listening'): void {
     forwarder: {
       mode,
       onMode: () => () => {},
+      unasked: false,
       agenda: createAgenda(clock),
       onWake(fn) {
         listeners.add(fn)

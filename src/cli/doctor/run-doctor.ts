@@ -40,7 +40,8 @@ async function httpServer(io: Io): Promise<Finding[]> {
     const mode = health.mode === undefined ? '' : `, wakes: ${health.mode}`
     if (health.ready)
       return [{ level: 'ok', topic, text: `${url} is ready${mode}` }, ...(await keyFinding(client, key))]
-    const problem = `database: ${health.database}, migrations: ${health.migrations}`
+    const delivery = health.delivery === undefined ? '' : `, delivery: ${health.delivery}`
+    const problem = `database: ${health.database}, migrations: ${health.migrations}${delivery}`
     return [{ level: 'fail', topic, text: `${url} answers, but is not ready (${problem})` }]
   } catch (error) {
     return [{ level: 'warn', topic, text: error instanceof Error ? error.message : String(error) }]

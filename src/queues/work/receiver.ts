@@ -119,6 +119,10 @@ async function run(inside: Inside): Promise<void> {
     try {
       const nextDueMs = await claim(inside, demand)
       backoff.reset()
+      if (foreign) {
+        const facts = { queue: inside.queue }
+        options.ports.log.info(facts, 'the database belongs to this environment now: claiming goes on')
+      }
       foreign = false
       if (nextDueMs !== 'more') await forReason(inside, nextDueMs)
     } catch (error) {

@@ -120,6 +120,7 @@ function tellForeign(report: ClaimReport, told: boolean, { log }: Pick<Ports, 'l
       'the database belongs to another environment: nothing is delivered (see `millrace adopt`)',
     )
   }
+  if (foreign === null && told) log.info({}, 'the database belongs to this environment now: delivery goes on')
   return foreign !== null
 }
 

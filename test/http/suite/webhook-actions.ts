@@ -5,7 +5,7 @@ import type { CreatedWebhook } from '../../../src/webhooks/create-webhook.ts'
 import type { RotatedSecret } from '../../../src/webhooks/operations/rotate-secret.ts'
 import type { WebhookView } from '../../../src/webhooks/webhook-view.ts'
 import { expectJson, expectProblem } from './answers.ts'
-import { freshName, type Api } from './target.ts'
+import { freshName, type Api, type StreamingInit } from './target.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -43,6 +43,18 @@ export function webhookActionSuite(api: Api): void {
       for (let times = 0; times < 2; times++) {
         expect(await expectJson(await post(id, 'resume', {}), 200)).toMatchObject({ id, state: 'active' })
       }
+    })
+
+    it('takes a request whose body is a stream of nothing, as one without a body arrives in Node', async () => {
+      const { id } = await make()
+      const init: StreamingInit = {
+        method: 'POST',
+        headers: { authorization: `Bearer ${api.rootKey}` },
+        body: new Blob([]).stream(),
+        duplex: 'half',
+      }
+      const answer = await api.raw(`/v1/webhooks/${id}/pause`, init)
+      expect(await expectJson(answer, 200)).toMatchObject({ id, state: 'paused' })
     })
 
     it('enables a disabled one by hand, which a pause leaves as it is', async () => {
