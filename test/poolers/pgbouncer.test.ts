@@ -16,7 +16,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { startGateway } from '../support/gateway.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
 import { startReceiver } from '../support/receiver.ts'
-import { hasPgBouncer, startPgBouncer, type PgBouncer } from './support/pgbouncer.ts'
+import { hasPgBouncer, startPgBouncer, type PgBouncer } from '../support/pgbouncer.ts'
 
 if (!hasPgBouncer)
   process.stderr.write('not run: poolers, for want of a PgBouncer (apt-get install pgbouncer)\n')

@@ -1,67 +1,78 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { vi } from 'vitest'
 
-/** A real PgBouncer in transaction mode before a server. */
+/** A PgBouncer in transaction mode. */
 export interface PgBouncer {
-  /** A connection string that leads through it. */
+  /** The address of a database of the test server, through the pooler. */
   through(url: string): string
   close(): Promise<void>
 }
 
-const program = ['/usr/sbin/pgbouncer', 'pgbouncer'].find(
-  (path) => spawnSync(path, ['--version'], { timeout: 10_000 }).status === 0,
+const command = ['/usr/sbin/pgbouncer', 'pgbouncer'].find(
+  (name) => spawnSync(name, ['--version'], { stdio: 'ignore' }).status === 0,
 )
 
-/** Whether there is one on this machine. */
-export const hasPgBouncer = program !== undefined
+/** Whether there is one on this machine (Debian: `apt-get install pgbouncer`). */
+export const hasPgBouncer = command !== undefined
 
-export async function startPgBouncer(url: string): Promise<PgBouncer> {
-  const server = new URL(url)
+/**
+ * Starts it before a server, with two sessions to it for however many clients, so that each client meets what
+ * another one left behind in a session.
+ */
+export async function startPgBouncer(serverUrl: string): Promise<PgBouncer> {
   const folder = await mkdtemp(join(tmpdir(), 'millrace-pgbouncer-'))
-  await chmod(folder, 0o755)
   const port = await freePort()
-  const settings = join(folder, 'pgbouncer.ini')
-  await writeFile(
-    settings,
-    `[databases]
-* = host=${server.hostname} port=${server.port || 5432} user=${server.username} password=${server.password}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = any
-pool_mode = transaction
-default_pool_size = 4
-`,
-  )
-  // it refuses to run as root
-  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []
-  const child = spawn(program!, [...user, settings], { stdio: ['ignore', 'ignore', 'pipe'] })
-  let log = ''
-  await new Promise<void>((resolve, reject) => {
-    child.on('error', reject).on('exit', () => reject(new Error(`PgBouncer ended: ${log}`)))
-    child.stderr.on('data', (bytes: Buffer) => {
-      log += bytes.toString()
-      if (log.includes('process up')) resolve()
-    })
-  })
+  const file = join(folder, 'pgbouncer.ini')
+  await writeFile(file, settings(new URL(serverUrl), port))
+  // it refuses to run as root, and then runs as nobody, who has to read the file
+  const asNobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}
+  await chmod(folder, 0o755)
+  const child = spawn(command!, [file], { ...asNobody, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += String(text)))
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const close = async (): Promise<void> => {
+    child.kill('SIGINT')
+    const giveUp = setTimeout(() => child.kill('SIGKILL'), 5_000)
+    await exited
+    clearTimeout(giveUp)
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await vi.waitFor(() => answers(port), { timeout: 20_000, interval: 50 })
+  } catch (error) {
+    await close()
+    throw new Error(`PgBouncer did not come up: ${said}`, { cause: error })
+  }
   return {
-    through(given) {
-      const changed = new URL(given)
+    through(url) {
+      const changed = new URL(url)
       changed.host = `127.0.0.1:${port}`
       return changed.href
     },
-    async close() {
-      const ended = once(child, 'exit')
-      child.kill('SIGKILL')
-      await ended
-      await rm(folder, { recursive: true, force: true })
-    },
+    close,
   }
+}
+
+function settings({ hostname, port, username, password }: URL, ownPort: number): string {
+  const quoted = (text: string): string => `'${decodeURIComponent(text).replaceAll("'", "''")}'`
+  return `[databases]
+* = host=${hostname} port=${port} user=${quoted(username)} password=${quoted(password)}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${ownPort}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 2
+max_client_conn = 200
+# what is left behind in a session shall be met
+server_reset_query_always = 0
+`
 }
 
 async function freePort(): Promise<number> {
@@ -70,4 +81,14 @@ async function freePort(): Promise<number> {
   const { port } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
   return port
+}
+
+function answers(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port }, () => {
+      socket.destroy()
+      resolve()
+    })
+    socket.once('error', reject)
+  })
 }

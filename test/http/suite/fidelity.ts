@@ -102,7 +102,13 @@ export function fidelitySuite(api: Api): void {
       const whole = `[${Array.from({ length: 12 }, () => `{"type":"a","data":${jsonText(100 * 1024)}}`).join()}]`
       await expectProblem(await api.call('POST', path, whole), 'BODY_TOO_LARGE', 'body')
       const chunk = new TextEncoder().encode(' '.repeat(64 * 1024))
-      const endless = new ReadableStream<Uint8Array>({ pull: (controller) => controller.enqueue(chunk) })
+      const endless = new ReadableStream<Uint8Array>({
+        async pull(controller) {
+          // a stream that is never short of data would leave this process no time to hear the answer
+          await new Promise(setImmediate)
+          controller.enqueue(chunk)
+        },
+      })
       const init = {
         method: 'POST',
         body: endless,
