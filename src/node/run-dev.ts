@@ -1,18 +1,13 @@
-import { createApp } from '../http/app.ts'
-import { docRoutes } from '../http/openapi/doc-routes.ts'
-import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
-import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createSealer } from '../webhooks/seal.ts'
 import { describeAttempt } from './describe-attempt.ts'
 import { encryptionKeyFile, localKey, rootKeyFile } from './local-keys.ts'
-import { liveParts } from './live-parts.ts'
 import { migrateDatabase, openDatabase } from './open-database.ts'
-import { ringAfterChange, ringAfterPublish } from './ring-after-change.ts'
-import { packageVersion } from './package-version.ts'
+import { ringAfterPublish } from './ring-after-change.ts'
+import { startApi } from './start-api.ts'
 import { startDelivery } from './start-delivery.ts'
-import { assertPortFree, startHttp } from './start-http.ts'
+import { assertPortFree } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
 import { welcome } from './welcome.ts'
 
@@ -68,25 +63,17 @@ export async function startDev({ settings, ports, say }: DevOptions): Promise<Ru
       poll: settings.poll,
     })
     stops.push(() => schedules.stop())
-    const shutdown = new AbortController()
-    const app = createApp({
+    const http = await startApi({
       db: opened.db,
       rootKey,
+      settings,
       ports,
       sealer,
-      targetPolicy: targetPolicyOf(settings),
-      shutdown: shutdown.signal,
-      workRoutes,
-      docRoutes: docRoutes(packageVersion()),
+      running: delivery,
+      address,
       afterPublish: ringAfterPublish(delivery.forwarder),
-      ...liveParts(opened.db, delivery, { ports, poll: settings.poll }),
     })
-    const http = await startHttp(ringAfterChange(app, delivery.forwarder), address)
-    stops.push(async () => {
-      // first: streams and long polls end by themselves, and are not cut
-      shutdown.abort()
-      await http.stop({ withinMs: stopWithinMs })
-    })
+    stops.push(() => http.stop({ withinMs: stopWithinMs }))
     for (const line of welcome({ port: http.port, rootKey, database: opened.description })) say(line)
     return { port: http.port, rootKey, stop }
   } catch (error) {

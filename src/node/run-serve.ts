@@ -2,22 +2,18 @@ import { assertMigrated } from '../db/migrate/check-migrations.ts'
 import { readMigrationFiles } from '../db/migrate/node-files.ts'
 import { ringFirst } from '../doorbell/ring-first.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
-import { createApp } from '../http/app.ts'
 import type { PublishInfo } from '../http/context.ts'
-import { docRoutes } from '../http/openapi/doc-routes.ts'
-import { workRoutes } from '../http/work-routes.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
-import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
-import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
+import type { Forwarder } from '../wakes/forwarder.ts'
 import type { Sealer } from '../webhooks/seal.ts'
-import { liveParts } from './live-parts.ts'
+import { forwarderOf } from './forwarder-of.ts'
 import { openDatabase, type OpenedDatabase } from './open-database.ts'
 import { openSealer } from './open-sealer.ts'
-import { packageVersion } from './package-version.ts'
-import { ringAfterChange, ringAfterPublish } from './ring-after-change.ts'
+import { ringAfterPublish } from './ring-after-change.ts'
+import { startApi } from './start-api.ts'
 import { startDelivery, type RunningDelivery } from './start-delivery.ts'
-import { assertPortFree, startHttp } from './start-http.ts'
+import { assertPortFree } from './start-http.ts'
 import { startSchedules } from './start-schedules.ts'
 
 /** What {@link startServe} takes. */
@@ -59,24 +55,17 @@ export async function startServe(options: ServeOptions): Promise<RunningServe> {
   try {
     await assertMigrated(opened.db, await readMigrationFiles())
     const running = startBackground({ ...options, opened, sealer, stops })
-    const shutdown = new AbortController()
-    const app = createApp({
+    const http = await startApi({
       db: opened.db,
       rootKey,
+      settings,
       ports,
       sealer,
-      targetPolicy: targetPolicyOf(settings),
-      shutdown: shutdown.signal,
-      workRoutes,
-      docRoutes: docRoutes(packageVersion()),
+      running,
+      address,
       afterPublish: afterPublish(options, running.forwarder),
-      ...liveParts(opened.db, running, { ports, poll: settings.poll }),
     })
-    const http = await startHttp(ringAfterChange(app, running.forwarder), address)
-    stops.push(async () => {
-      shutdown.abort()
-      await http.stop({ withinMs: stopWithinMs })
-    })
+    stops.push(() => http.stop({ withinMs: stopWithinMs }))
     const facts = { port: http.port, database: opened.description, delivers: options.deliver === true }
     ports.log.info(facts, 'serving')
     return { port: http.port, stop }
@@ -106,13 +95,7 @@ function startBackground(given: Background): Pick<RunningDelivery, 'forwarder'> 
     stops.push(() => schedules.stop())
     return delivery
   }
-  const forwarder = createForwarder({
-    connect: (signal) => db.connectDirect({ signal }),
-    schema: settings.schema,
-    ports,
-    listen: settings.listen && db.capabilities.listen,
-    sleep: settings.sleep ?? undefined,
-  })
+  const forwarder = forwarderOf({ db, settings, ports })
   forwarder.start()
   stops.push(() => forwarder.close())
   return { forwarder }

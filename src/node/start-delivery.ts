@@ -1,7 +1,7 @@
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
 import type { Settings } from '../settings.ts'
-import { createForwarder, type Forwarder } from '../wakes/forwarder.ts'
+import type { Forwarder } from '../wakes/forwarder.ts'
 import { targetPolicyOf } from '../webhooks/allowed-targets.ts'
 import { createDelivery, type AttemptReport } from '../webhooks/deliver-event.ts'
 import { Engine, type ClaimReport, type Delivery } from '../webhooks/engine/engine.ts'
@@ -11,6 +11,7 @@ import { createHttp2Sender, preferHttp1 } from '../webhooks/node-http2.ts'
 import { createNodeSender } from '../webhooks/node-sender.ts'
 import { createNodeSigner } from '../webhooks/node-sign.ts'
 import type { Sealer } from '../webhooks/seal.ts'
+import { forwarderOf } from './forwarder-of.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createPace } from './pace.ts'
@@ -39,13 +40,7 @@ export interface RunningDelivery {
 /** Starts to listen and to deliver. */
 export function startDelivery(setup: DeliverySetup): RunningDelivery {
   const { db, settings, ports } = setup
-  const forwarder = createForwarder({
-    connect: (signal) => db.connectDirect({ signal }),
-    schema: settings.schema,
-    ports,
-    listen: settings.listen && db.capabilities.listen,
-    sleep: settings.sleep ?? undefined,
-  })
+  const forwarder = forwarderOf(setup)
   const policy = targetPolicyOf(settings)
   const sender = preferHttp1(createNodeSender({ policy }), createHttp2Sender({ policy }))
   const metrics = createMetrics(db, ports.clock, () => forwarder.mode)

@@ -1,6 +1,6 @@
 import { createLinkedList, type Link } from './linked-list.ts'
 
-/** Breaks off attempts, any number of them at once. An AbortSignal does the same at twenty times the cost. */
+/** Breaks off attempts, any number of them at once. An AbortSignal would do, but one for each attempt is felt. */
 export interface Cancel {
   readonly cancelled: boolean
   /** Calls every callback once. */

@@ -21,7 +21,8 @@ export interface LinkedList<Value> {
 /**
  * For what comes and goes thousands of times a second. A Set or an array that is shifted would do, but V8
  * makes them a new store every few dozen changes, and once an old store has reached the old generation, it
- * keeps all that stood in it alive until a full collection: measured, a third of all that went through.
+ * keeps all that stood in it alive until a full collection: under load each young collection left 10 MB
+ * behind, and with lists 2 MB.
  */
 export function createLinkedList<Value>(): LinkedList<Value> {
   let first: Link<Value> | null = null
