@@ -1,5 +1,5 @@
 // Runs the bench: `npm run bench`, `npm run bench -- queues --rounds 7`. To profile a part, run it under a Node of
-// your own: `node --cpu-prof --import tsx bench/run.ts delivery --rounds 1`.
+// your own: `node --cpu-prof bench/run.ts delivery --rounds 1`.
 import type { Part } from './harness/case.ts'
 import { goals } from './harness/goals.ts'
 import { judge } from './harness/judge.ts'

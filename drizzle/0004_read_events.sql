@@ -1,10 +1,11 @@
--- Reads a stream after an offset, up to the horizon. The first row is a header: o_horizon; in o_offset the
--- last number drawn in this database; in o_running the offset of the last event that a filtered read
--- looked at, and in o_more whether it stopped there before the end; in o_held whether there is something
--- committed above the horizon, held back by a transaction that is still open. When that one rolls back
--- nobody is woken, so whoever follows the stream has to look again. The others are events in order; the page
--- ends with the first event by which their sizes reach p_max_bytes, and if that may be, o_running has the
--- running sum.
+-- Reads a stream after an offset, up to the horizon: events in order, and in the last row, whose type is NULL, what
+-- there is to know about them. o_offset there is the last number drawn in this database; o_data is JSON: `horizon`;
+-- `more`, whether the page ended before the stream did; `through`, how far a filtered read looked when all that it
+-- found is in the page, else 0; `held`, whether something is committed above the horizon, where a transaction that is
+-- still open holds it back. When that one rolls back nobody is woken, so whoever follows the stream has to look again.
+--
+-- The page ends with the first event by which the sizes of data and headers reach p_max_bytes. Times are seconds since
+-- 1970: a client makes a date of a number faster than of a text.
 --
 -- VOLATILE: each statement inside takes a fresh snapshot, so the SELECT sees every commit that the
 -- horizon counts on. At REPEATABLE READ and above it would not, hence the refusal.
@@ -18,22 +19,24 @@ CREATE FUNCTION "millrace"."read_events"(
   p_scan_limit integer
 )
 RETURNS TABLE (
-  o_horizon bigint,
   o_offset bigint,
   o_type text,
   o_key text,
   o_data text,
   o_headers text,
-  o_published_at timestamptz,
-  o_running bigint,
-  o_more boolean,
-  o_held boolean
+  o_published double precision
 )
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   v_stream_id integer;
-  v_horizon bigint;
+  v_last bigint;
+  v_horizon bigint := 0;
+  v_held boolean := false;
+  v_filtered boolean := p_types IS NOT NULL OR p_type_patterns IS NOT NULL;
   v_through bigint;
+  v_scanned bigint := 0;
+  v_more boolean := false;
+  v_rows integer := 0;
   v_bytes bigint;
   v_packed boolean;
   v_event record;
@@ -41,91 +44,89 @@ BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
     RAISE EXCEPTION 'streams are read at READ COMMITTED only' USING ERRCODE = 'MR001';
   END IF;
-  o_running := 0;
-  o_more := false;
-  o_held := false;
   SELECT s.id INTO v_stream_id FROM "millrace"."streams" s WHERE s.name = p_stream;
-  IF NOT FOUND THEN
+  IF v_stream_id IS NULL THEN
     -- Not a horizon of last_offset(): the stream may be committing its first events right now.
-    o_horizon := 0;
-    o_offset := "millrace"."last_offset"();
-    RETURN NEXT;
-    RETURN;
-  END IF;
+    v_last := "millrace"."last_offset"();
+  ELSE
+    -- steps 1 and 2
+    SELECT h.o_last, h.o_horizon INTO v_last, v_horizon FROM "millrace"."horizon"(v_stream_id) h;
+    -- step 3
+    v_through := v_horizon;
+    IF v_horizon < v_last THEN
+      v_held := EXISTS (
+        SELECT 1 FROM "millrace"."events" e
+          WHERE e.stream_id = v_stream_id AND e."offset" > greatest(v_horizon, p_after));
+    END IF;
+    -- A filter that matches little must not scan a stream of millions in one go.
+    IF v_filtered THEN
+      SELECT coalesce(max(s."offset"), 0), count(*) >= p_scan_limit INTO v_scanned, v_more
+        FROM (
+          SELECT e."offset" FROM "millrace"."events" e
+            WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_horizon
+            ORDER BY e."offset"
+            LIMIT p_scan_limit
+        ) s;
+      v_through := v_scanned;
+    END IF;
 
-  -- steps 1 and 2
-  SELECT h.o_last, h.o_horizon INTO o_offset, v_horizon FROM "millrace"."horizon"(v_stream_id) h;
-  -- step 3
-  o_horizon := v_horizon;
-  v_through := v_horizon;
-  IF v_horizon < o_offset THEN
-    o_held := EXISTS (
-      SELECT 1 FROM "millrace"."events" e
-        WHERE e.stream_id = v_stream_id AND e."offset" > greatest(v_horizon, p_after));
-  END IF;
-  -- A filter that matches little must not scan a stream of millions in one go.
-  IF p_types IS NOT NULL OR p_type_patterns IS NOT NULL THEN
-    SELECT coalesce(max(s."offset"), 0), count(*) >= p_scan_limit INTO o_running, o_more
+    -- step 4. What is stored as it is has its size at hand: mostly a page is far too small to be cut.
+    SELECT coalesce(sum(s.size), 0), coalesce(bool_or(s.packed), false) INTO v_bytes, v_packed
       FROM (
-        SELECT e."offset" FROM "millrace"."events" e
-          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_horizon
+        SELECT pg_column_size(e.data) + coalesce(pg_column_size(e.headers), 0) AS size,
+               pg_column_compression(e.data) IS NOT NULL OR pg_column_compression(e.headers) IS NOT NULL AS packed
+          FROM "millrace"."events" e
+          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+            AND (NOT v_filtered OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
           ORDER BY e."offset"
-          LIMIT p_scan_limit
+          LIMIT p_limit
       ) s;
-    v_through := o_running;
+    IF NOT v_packed AND v_bytes < p_max_bytes THEN
+      RETURN QUERY
+        SELECT e."offset", e.type, e.key, e.data::text, e.headers::text, date_part('epoch', e.published_at)
+          FROM "millrace"."events" e
+          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+            AND (NOT v_filtered OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+          ORDER BY e."offset"
+          LIMIT p_limit;
+      GET DIAGNOSTICS v_rows = ROW_COUNT;
+      v_bytes := 0;
+    ELSE
+      -- A loop, so that of events that are stored compressed no more are unpacked than the page holds.
+      v_bytes := 0;
+      FOR v_event IN
+        SELECT e."offset", e.type, e.key, e.data, e.headers, e.published_at
+          FROM "millrace"."events" e
+          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+            AND (NOT v_filtered OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+          ORDER BY e."offset"
+          LIMIT p_limit
+      LOOP
+        o_offset := v_event."offset";
+        o_type := v_event.type;
+        o_key := v_event.key;
+        o_data := v_event.data::text;
+        o_headers := v_event.headers::text;
+        o_published := date_part('epoch', v_event.published_at);
+        RETURN NEXT;
+        v_rows := v_rows + 1;
+        v_bytes := v_bytes + octet_length(o_data) + coalesce(octet_length(o_headers), 0);
+        EXIT WHEN v_bytes >= p_max_bytes;
+      END LOOP;
+    END IF;
+    IF v_rows >= p_limit OR v_bytes >= p_max_bytes THEN
+      v_more := true;
+      v_scanned := 0;
+    END IF;
   END IF;
+
+  o_offset := v_last;
+  o_type := NULL;
+  o_key := NULL;
+  o_data := json_build_object('horizon', v_horizon, 'through', v_scanned, 'more', v_more, 'held', v_held);
+  o_headers := NULL;
+  o_published := NULL;
   RETURN NEXT;
-
-  -- step 4. What is stored as it is has its size at hand: mostly a page is far too small to be cut.
-  o_horizon := NULL;
-  o_more := NULL;
-  o_held := NULL;
-  SELECT coalesce(sum(s.size), 0), coalesce(bool_or(s.packed), false) INTO v_bytes, v_packed
-    FROM (
-      SELECT pg_column_size(e.data) + coalesce(pg_column_size(e.headers), 0) AS size,
-             pg_column_compression(e.data) IS NOT NULL OR pg_column_compression(e.headers) IS NOT NULL AS packed
-        FROM "millrace"."events" e
-        WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
-          AND (p_types IS NULL AND p_type_patterns IS NULL
-               OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
-        ORDER BY e."offset"
-        LIMIT p_limit
-    ) s;
-  IF NOT v_packed AND v_bytes < p_max_bytes THEN
-    RETURN QUERY
-      SELECT NULL::bigint, e."offset", e.type, e.key, e.data::text, e.headers::text, e.published_at,
-             NULL::bigint, NULL::boolean, NULL::boolean
-        FROM "millrace"."events" e
-        WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
-          AND (p_types IS NULL AND p_type_patterns IS NULL
-               OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
-        ORDER BY e."offset"
-        LIMIT p_limit;
-    RETURN;
-  END IF;
-
-  -- A loop, so that of events that are stored compressed no more are unpacked than the page holds.
-  v_bytes := 0;
-  FOR v_event IN
-    SELECT e."offset", e.type, e.key, e.data, e.headers, e.published_at
-      FROM "millrace"."events" e
-      WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
-        AND (p_types IS NULL AND p_type_patterns IS NULL
-             OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
-      ORDER BY e."offset"
-      LIMIT p_limit
-  LOOP
-    o_offset := v_event."offset";
-    o_type := v_event.type;
-    o_key := v_event.key;
-    o_data := v_event.data::text;
-    o_headers := v_event.headers::text;
-    o_published_at := v_event.published_at;
-    v_bytes := v_bytes + octet_length(o_data) + coalesce(octet_length(o_headers), 0);
-    o_running := v_bytes;
-    RETURN NEXT;
-    EXIT WHEN v_bytes >= p_max_bytes;
-  END LOOP;
 END
 $$;
 --> statement-breakpoint

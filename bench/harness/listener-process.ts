@@ -7,7 +7,7 @@ export interface ListenerProcess {
 
 /** Starts bench/listener.ts, and waits until its LISTEN stands. */
 export async function startListener(url: string): Promise<ListenerProcess> {
-  const child = fork(new URL('../listener.ts', import.meta.url), [url], { execArgv: ['--import', 'tsx'] })
+  const child = fork(new URL('../listener.ts', import.meta.url), [url])
   await new Promise<void>((resolve, reject) => {
     child.once('message', () => resolve())
     child.once('exit', () => reject(new Error('the listener has ended')))

@@ -12,7 +12,7 @@ export interface Receiver {
 
 /** Starts bench/receiver.ts. */
 export async function startReceiver(): Promise<Receiver> {
-  const child = fork(new URL('../receiver.ts', import.meta.url), { execArgv: ['--import', 'tsx'] })
+  const child = fork(new URL('../receiver.ts', import.meta.url))
   const port = await next<number>(child, 'port')
   async function order(message: { expect: number; record: boolean }): Promise<void> {
     const ready = next(child, 'ready')

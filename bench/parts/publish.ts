@@ -32,8 +32,10 @@ function publishOne(
     measure: async () => ({ rate: await rateOf(clients, seconds, work) }),
   })
   return [
-    one('Millrace', 'publishEvents, one listener in another process', () =>
-      publishEvents(db, 'bench', [event]),
+    one(
+      'Millrace',
+      'publishEvents, whose calls share statements where they are under way at once; one listener in another process',
+      () => publishEvents(db, 'bench', [event]),
     ),
     one('bare', 'INSERT … RETURNING by pg, no notify', () =>
       pool.query(bareOne, [1, event.type, event.key, payloadText]),

@@ -1,8 +1,8 @@
 import type { Db, TxOption } from '../db/port.ts'
+import { shareStatement } from '../db/share-statement.ts'
 import { claimMessages, maxMessagesPerClaim, type Claimed, type ClaimOptions } from './claim-messages.ts'
 import type { ClaimedMessage, Held } from './message.ts'
 import { ackMessages, assertHeld, maxItems } from './settle-messages.ts'
-import { shareStatement } from './share-statement.ts'
 
 /** What a place in a shared claim gets: a message, or when to look again. */
 type Place = { message: ClaimedMessage } | { nextDueMs: number | null }
@@ -21,7 +21,7 @@ export function createSharedClaim(db: Db, queue: string): (options?: ClaimOption
     if (groups.size >= maxGroups) groups.clear()
     const group = shareStatement<null, Place>(
       (places) => claimPlaces(db, queue, { types, leaseMs, limit: places.length }),
-      maxMessagesPerClaim,
+      { maxItems: maxMessagesPerClaim },
     )
     groups.set(key, group)
     return group
@@ -56,7 +56,7 @@ export function createSharedAck(
   db: Db,
   queue: string,
 ): (items: readonly Held[], options?: TxOption) => Promise<boolean[]> {
-  const ack = shareStatement<Held, boolean>((items) => ackMessages(db, queue, items), maxItems)
+  const ack = shareStatement<Held, boolean>((items) => ackMessages(db, queue, items), { maxItems })
   return async (items, options) => {
     if (options?.tx !== undefined || items.length === 0) return ackMessages(db, queue, items, options)
     // what is wrong with one call must not fail another's

@@ -1,12 +1,14 @@
-import { sql, type SQL } from 'drizzle-orm'
-import { textArray } from '../db/array-literal.ts'
+import { arrayLiteral } from '../db/array-literal.ts'
 import { toNumber, toNumbers } from '../db/decode.ts'
+import { fixedStatement, type Value } from '../db/fixed-statement.ts'
+import { jsonList, splitJsonList } from '../db/json-list.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
-import { qualified, runQuery } from '../db/run.ts'
+import { runQuery } from '../db/run.ts'
 import { sha256Hex } from '../db/sha256-hex.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { NewEvent } from './event.ts'
+import { mayShare, sharedPublishOf } from './share-publishes.ts'
 import { validateEvent } from './validate-event.ts'
 
 /** One statement and one lock serve a call; more than this belongs into several. */
@@ -36,6 +38,9 @@ export interface Published {
  * one statement. Outside a transaction it commits by itself and wakes listeners after the commit;
  * with `{ tx }` the events, and the wake, come with the caller's commit.
  *
+ * Small calls without an idempotency key that are under way at once in a process share statements, so that many
+ * publishers of a stream cost few commits; over HTTP drivers each call is a request of its own.
+ *
  * @throws INVALID_NAME, INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP, IDEMPOTENCY_CONFLICT
  */
 export async function publishEvents(
@@ -50,7 +55,10 @@ export async function publishEvents(
     throw invalidInput('events', `are more than ${maxEventsPerPublish} in one call`)
   }
   const valid = events.map((event, index) => validateEvent(event, events.length > 1 ? `[${index}].` : ''))
-  return appendEvents(db, stream, valid, options)
+  const alone = options.tx !== undefined || options.idempotencyKey !== undefined
+  return alone || !mayShare(db, valid)
+    ? appendEvents(db, stream, valid, options)
+    : appendShared(db, stream, valid)
 }
 
 /**
@@ -64,7 +72,7 @@ export function assertEvents(events: unknown): void {
 
 /**
  * As {@link publishEvents}, for events and stream names that Millrace made itself: it also writes to
- * the streams under the reserved prefix.
+ * the streams under the reserved prefix, and always by a statement of its own.
  */
 export async function appendEvents(
   db: Db,
@@ -73,14 +81,24 @@ export async function appendEvents(
   options: PublishOptions = {},
 ): Promise<Published> {
   const on = executorFor(db, options)
-  const args = await publishArguments(stream, events, options.idempotencyKey)
-  const statement =
-    options.tx === undefined
-      ? sql`call ${qualified(on, 'publish')}(${args}, null, null, null)`
-      : appendStatement(on, args)
-  const [row] = await runQuery<AppendRow>(on, statement)
+  const statement = options.tx === undefined ? publishStatement : appendStatement
+  const values = await publishValues(stream, events, options.idempotencyKey)
+  const [row] = await runQuery<AppendRow>(on, statement(on, values))
   if (row === undefined) throw new Error('append returned no row')
   return { offsets: toNumbers(row.o_offsets), replayed: row.o_replayed, streamId: toNumber(row.o_stream_id) }
+}
+
+async function appendShared(db: Db, stream: string, events: readonly NewEvent[]): Promise<Published> {
+  const publish = sharedPublishOf(db, async (name, all) => {
+    const { offsets, streamId } = await appendEvents(db, name, all)
+    return offsets.map((offset) => ({ offset, streamId }))
+  })
+  const places = await publish(stream, events)
+  return {
+    offsets: places.map(({ offset }) => offset),
+    replayed: false,
+    streamId: places[0]!.streamId,
+  }
 }
 
 interface AppendRow {
@@ -89,27 +107,36 @@ interface AppendRow {
   o_replayed: boolean
 }
 
-/** The form for a transaction, or for one statement of a batch. */
-function appendStatement(on: Parameters<typeof qualified>[0], args: SQL): SQL {
-  return sql`
-    select a.o_stream_id, a.o_offsets, a.o_replayed,
-      case when not a.o_replayed then ${qualified(on, 'wake_stream')}(a.o_stream_id) end
-    from ${qualified(on, 'append')}(${args}) a`
-}
+const parameters = `$1::text, $2::text::text[], $3::text::text[], ${splitJsonList('$4')}, ${splitJsonList('$5')},
+  $6::text, $7::text`
 
-async function publishArguments(
+const publishStatement = fixedStatement(
+  (named) => `call ${named('publish')}(${parameters}, null, null, null)`,
+)
+
+/** The form for a transaction, or for one statement of a batch. */
+const appendStatement = fixedStatement(
+  (named) => `
+    select a.o_stream_id, a.o_offsets, a.o_replayed,
+      case when not a.o_replayed then ${named('wake_stream')}(a.o_stream_id) end
+    from ${named('append')}(${parameters}) a`,
+)
+
+async function publishValues(
   stream: string,
   events: readonly NewEvent[],
   idempotencyKey: string | undefined,
-): Promise<SQL> {
+): Promise<Value[]> {
   const hash = idempotencyKey === undefined ? null : await contentHash(idempotencyKey, events)
-  const columns = [
-    textArray(events.map((event) => event.type)),
-    textArray(events.map((event) => event.key ?? null)),
-    textArray(events.map((event) => event.dataText)),
-    textArray(events.map((event) => (event.headers ? JSON.stringify(event.headers) : null))),
+  return [
+    stream,
+    arrayLiteral(events.map((event) => event.type)),
+    arrayLiteral(events.map((event) => event.key ?? null)),
+    jsonList(events.map((event) => event.dataText)),
+    jsonList(events.map((event) => (event.headers ? JSON.stringify(event.headers) : null))),
+    idempotencyKey ?? null,
+    hash,
   ]
-  return sql`${stream}::text, ${sql.join(columns, sql`, `)}, ${idempotencyKey ?? null}::text, ${hash}::text`
 }
 
 /** SHA-256 over everything that makes the publish what it is. */

@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm'
-import { textArray } from '../db/array-literal.ts'
-import { toDate, toNumber } from '../db/decode.ts'
+import { arrayLiteral } from '../db/array-literal.ts'
+import { toNumber } from '../db/decode.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
-import { qualified, runQuery } from '../db/run.ts'
+import { runQuery } from '../db/run.ts'
 import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import { assertReadableName } from '../schema/names.ts'
 import type { StoredEvent } from './event.ts'
@@ -61,18 +61,28 @@ export async function readEvents(
   const types = splitTypes(range.types)
   if (limit <= 0) return { events: [], next: after, horizon: null, more: false, held: false }
   const on = executorFor(db, options)
-  const [header, ...rows] = await runQuery<ReadRow>(
+  const rows = await runQuery<EventRow>(
     on,
-    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers, o_published_at, o_running::text,
-        o_more, o_held
-      from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${limit}::integer,
-        ${textArray(types.exact)}, ${textArray(types.patterns)},
-        ${maxPageBytes}::bigint, ${filterScanLimit}::integer)`,
+    readStatement(on, [
+      stream,
+      after,
+      limit,
+      types.exact && arrayLiteral(types.exact),
+      types.patterns && arrayLiteral(types.patterns),
+      maxPageBytes,
+      filterScanLimit,
+    ]),
   )
-  if (header === undefined) throw new Error('read_events returned no header')
-  assertNotAhead(after, toNumber(header.o_offset))
-  return toPage(header, rows, after, limit)
+  const summary = rows.pop()
+  if (summary === undefined) throw new Error('read_events returned no summary')
+  assertNotAhead(after, toNumber(summary.o_offset))
+  return toPage(rows, JSON.parse(summary.o_data) as Summary, after)
 }
+
+const readStatement = fixedStatement(
+  (named) => `select o_offset, o_type, o_key, o_data, o_headers, o_published
+    from ${named('read_events')}($1::text, $2::bigint, $3::integer, $4::text::text[], $5::text::text[], $6::bigint, $7::integer)`,
+)
 
 /**
  * Checks that a number can be an offset.
@@ -100,43 +110,41 @@ function assertNotAhead(after: number, lastNumber: number): void {
   )
 }
 
-interface ReadRow {
-  o_horizon: string
-  o_offset: string
+interface EventRow {
+  o_offset: unknown
   o_type: string
   o_key: string | null
   o_data: string
   o_headers: string | null
-  o_published_at: unknown
-  o_running: string | null
-  o_more: boolean | null
-  o_held: boolean | null
+  /** Seconds since 1970, to the microsecond. */
+  o_published: number | string
+}
+
+/** What the last row has as `o_data`. */
+interface Summary {
+  horizon: number
+  through: number
+  more: boolean
+  held: boolean
 }
 
 /**
  * `next` is never more than the offset of an event that was there: a number that nobody has committed may be
  * given out a second time after a crash of the database, and whoever had read on from it would miss that event.
  */
-function toPage(header: ReadRow, rows: ReadRow[], after: number, limit: number): EventPage {
-  const last = rows.at(-1)
-  const cut = last !== undefined && (rows.length >= limit || toNumber(last.o_running ?? 0) >= maxPageBytes)
-  const end = last === undefined ? 0 : toNumber(last.o_offset)
-  return {
-    events: rows.map(toEvent),
-    next: Math.max(after, end, cut ? 0 : toNumber(header.o_running)),
-    horizon: toNumber(header.o_horizon),
-    more: cut || header.o_more === true,
-    held: header.o_held === true,
-  }
+function toPage(rows: EventRow[], { horizon, through, more, held }: Summary, after: number): EventPage {
+  const events = rows.map(toEvent)
+  return { events, next: Math.max(after, events.at(-1)?.offset ?? 0, through), horizon, more, held }
 }
 
-function toEvent(row: ReadRow): StoredEvent {
+function toEvent(row: EventRow): StoredEvent {
   return {
     offset: toNumber(row.o_offset),
     type: row.o_type,
     key: row.o_key,
     dataText: row.o_data,
     headers: row.o_headers === null ? null : (JSON.parse(row.o_headers) as Record<string, string>),
-    publishedAt: toDate(row.o_published_at),
+    // by way of whole microseconds: the product of seconds and a thousand may lie just below a millisecond
+    publishedAt: new Date(Math.floor(Math.round(Number(row.o_published) * 1_000_000) / 1000)),
   }
 }

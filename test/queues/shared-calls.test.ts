@@ -1,39 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sendMessages } from '../../src/queues/send-messages.ts'
-import { shareStatement } from '../../src/queues/share-statement.ts'
 import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
-import { createDeferred } from '../../src/wakes/deferred.ts'
 import { spyOn } from './spied-db.ts'
 import { openDb, type OpenDb } from './support.ts'
-
-describe('calls that share a statement', () => {
-  it('go together when they come while one is under way, each with its own results', async () => {
-    const first = createDeferred<void>()
-    const seen: number[][] = []
-    const share = shareStatement<number, string>(async (items) => {
-      seen.push(items)
-      if (seen.length === 1) await first.promise
-      return items.map((item) => `r${item}`)
-    }, 3)
-    const calls = [share([1]), share([2, 3]), share([4]), share([5, 6, 7, 8]), share([])]
-    first.resolve()
-    expect(await Promise.all(calls)).toEqual([['r1'], ['r2', 'r3'], ['r4'], ['r5', 'r6', 'r7', 'r8'], []])
-    expect(seen).toEqual([[1], [2, 3, 4], [5, 6, 7, 8], []])
-    expect(await share([9])).toEqual(['r9'])
-  })
-
-  it('fail together, and leave the next ones alone', async () => {
-    let runs = 0
-    const share = shareStatement<number, number>(async (items) => {
-      if (++runs === 2) throw new Error('lost')
-      return items
-    }, 10)
-    const calls = [share([1]), share([2]), share([3])]
-    const outcomes = await Promise.allSettled(calls)
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
-    expect(await share([4])).toEqual([4])
-  })
-})
 
 describe('claims and acks of many callers', () => {
   let open: OpenDb

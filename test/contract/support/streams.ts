@@ -66,15 +66,16 @@ export async function read(
   range: { after?: number; limit?: number; types?: string[]; maxBytes?: number } = {},
 ): Promise<Page> {
   const { after = 0, limit = 1000, types = null, maxBytes = 1_000_000 } = range
-  const [header, ...rows] = await runQuery<Record<string, unknown>>(
+  const rows = await runQuery<Record<string, unknown>>(
     on,
-    sql`select o_horizon::text, o_offset::text, o_type, o_key, o_data, o_headers
+    sql`select o_offset::text, o_type, o_key, o_data, o_headers
       from ${qualified(on, 'read_events')}(${stream}::text, ${after}::bigint, ${limit}::integer,
         ${textArray(types)}, ${textArray(null)}, ${maxBytes}::bigint, 10000)`,
   )
+  const summary = rows.pop()
   return {
-    horizon: toNumber(header?.o_horizon),
-    last: toNumber(header?.o_offset),
+    horizon: (JSON.parse(summary?.o_data as string) as { horizon: number }).horizon,
+    last: toNumber(summary?.o_offset),
     rows: rows.map((row) => ({
       offset: toNumber(row.o_offset),
       type: row.o_type as string,

@@ -1,0 +1,42 @@
+import { SQL, type QueryWithTypings } from 'drizzle-orm'
+import type { Executor } from './port.ts'
+
+/** A value of a statement: everything goes as text or number, and the statement casts. */
+export type Value = string | number | boolean | null
+
+/** A statement that is text already, with `$1`, `$2` … for its values. */
+class TextStatement extends SQL {
+  readonly #query: QueryWithTypings
+  constructor(text: string, values: readonly Value[]) {
+    super([])
+    this.#query = { sql: text, params: [...values] }
+  }
+  override toQuery(): QueryWithTypings {
+    return this.#query
+  }
+}
+
+/**
+ * A statement of which nothing but the schema and the values changes: its text is made once a schema. Put together
+ * by Drizzle for every call it takes 40 to 80 µs more, a third of what a publish costs its process.
+ *
+ * @param text makes the text; `named('append')` is the qualified and quoted name of one of ours
+ * @returns makes the statement for {@link runQuery}
+ */
+export function fixedStatement(
+  text: (named: (name: string) => string) => string,
+): (on: Executor, values: readonly Value[]) => SQL {
+  const texts = new Map<string, string>()
+  return ({ schema }, values) => {
+    let known = texts.get(schema)
+    if (known === undefined) {
+      known = text((name) => `${quoted(schema)}.${quoted(name)}`)
+      texts.set(schema, known)
+    }
+    return new TextStatement(known, values)
+  }
+}
+
+function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
