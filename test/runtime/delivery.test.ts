@@ -8,9 +8,11 @@ import { expectInOrder, failTwice } from './support/deliveries.ts'
 import type { MeasuredInvocation } from './support/measure.ts'
 import { encryptionKey, startSite, type Site, type SiteOptions } from './support/site.ts'
 
-const count = 200
 const keys = 10
-const wanted = count * 3
+const attempts = 3
+/** All 200 on the way that is the most usual; where another way differs from it, fewer show it. */
+const many = 200
+const some = process.env.MILLRACE_LONG_TESTS === '1' ? many : 60
 const batch = 5
 const limit = 50
 
@@ -37,7 +39,7 @@ function createWebhook(at: Site, stream: string): Promise<unknown> {
   return at.call('POST', '/v1/webhooks', { stream, url: `${receiver.url}/hook`, ordering: 'key', ...retries })
 }
 
-async function publishAll(at: Site, stream: string): Promise<void> {
+async function publishAll(at: Site, stream: string, count: number): Promise<void> {
   for (let from = 0; from < count; from += batch) {
     const events = Array.from({ length: batch }, (_, index) => from + index).map((n) => {
       return { type: 'made', key: `k${n % keys}`, data: { n } }
@@ -47,8 +49,9 @@ async function publishAll(at: Site, stream: string): Promise<void> {
 }
 
 /** Runs the cron handler, as the platform does each minute, until all has arrived; at most so many times. */
-async function runCron(at: Site, worker?: string): Promise<void> {
-  for (let runs = 0; runs < 200 && receiver.requests.length < wanted; runs++) await at.workerd.cron(worker)
+async function runCron(at: Site, count: number, worker?: string): Promise<void> {
+  for (let runs = 0; runs < 200 && receiver.requests.length < count * attempts; runs++)
+    await at.workerd.cron(worker)
 }
 
 function expectWithinLimits(invocations: readonly MeasuredInvocation[]): void {
@@ -62,20 +65,20 @@ const ofKind = (invocations: readonly MeasuredInvocation[], kind: string) =>
   invocations.filter((invocation) => invocation.kind === kind)
 
 const ways = [
-  ['by fetch', 'test/runtime/support/measured-edge.ts'],
-  ["over Neon's own driver", 'test/runtime/support/measured-neon-driver.ts'],
+  ['by fetch', many, 'test/runtime/support/measured-edge.ts'],
+  ["over Neon's own driver", some, 'test/runtime/support/measured-neon-driver.ts'],
 ] as const
 
-describe('with no forwarder anywhere, 200 events whose first two attempts fail', () => {
+describe('with no forwarder anywhere, events whose first two attempts fail', () => {
   it.each(ways)(
-    'W1 W3: %s are delivered in order by waitUntil and cron, within the requests of each invocation',
-    async (_way, entry) => {
+    'W1 W3: %s, %i are delivered in order by waitUntil and cron, within the requests of each invocation',
+    async (_way, count, entry) => {
       const edge = await site({ entry })
       await createWebhook(edge, 'orders')
-      await publishAll(edge, 'orders')
-      await runCron(edge)
+      await publishAll(edge, 'orders', count)
+      await runCron(edge, count)
       const invocations = await edge.settled()
-      expectInOrder(receiver.requests, { count, keys, attempts: 3 })
+      expectInOrder(receiver.requests, { count, keys, attempts })
       expectWithinLimits(invocations)
       expect(ofKind(invocations, 'scheduled').length).toBeGreaterThan(0)
     },
@@ -91,10 +94,10 @@ describe('with no forwarder anywhere, 200 events whose first two attempts fail',
       },
     })
     await createWebhook(edge, 'orders')
-    await publishAll(edge, 'orders')
-    await receiver.waitFor(wanted, 120_000)
+    await publishAll(edge, 'orders', some)
+    await receiver.waitFor(some * attempts, 120_000)
     const invocations = await edge.settled()
-    expectInOrder(receiver.requests, { count, keys, attempts: 3 })
+    expectInOrder(receiver.requests, { count: some, keys, attempts })
     expectWithinLimits(invocations)
     const published = ofKind(invocations, 'fetch').slice(1)
     expect(published.map((invocation) => edge.statements(invocation))).toEqual(published.map(() => 1))
@@ -112,10 +115,10 @@ it('W3 W5: two edges and a forwarder at once send nothing twice', async () => {
   }
   const forwarder = await startForwarder(readSettings(env), createSystemPorts())
   open.push(() => forwarder.stop())
-  await Promise.all([publishAll(edges, 'orders'), runCron(edges), runCron(edges, 'second')])
-  await receiver.waitFor(wanted, 60_000)
+  await Promise.all([publishAll(edges, 'orders', some), runCron(edges, some), runCron(edges, some, 'second')])
+  await receiver.waitFor(some * attempts, 60_000)
   expectWithinLimits(await edges.settled())
-  expectInOrder(receiver.requests, { count, keys, attempts: 3 })
+  expectInOrder(receiver.requests, { count: some, keys, attempts })
 }, 180_000)
 
 it('W7: an edge of another environment publishes and reads, but delivers nothing and says so', async () => {
