@@ -1,8 +1,18 @@
+import type { Db } from './port.ts'
+
 /** One caller's share of a statement. */
 interface Call<Item, Result> {
   items: readonly Item[]
   resolve(results: Result[]): void
   reject(reason: unknown): void
+}
+
+/**
+ * Whether callers of one process may share statements at all. Not on drivers that speak HTTP: in a Worker a request
+ * must not wait for what another one has sent.
+ */
+export function canShare({ capabilities }: Db): boolean {
+  return capabilities.interactiveTx
 }
 
 /** How callers share statements. */

@@ -1,5 +1,5 @@
 import type { Db, TxOption } from '../db/port.ts'
-import { shareStatement } from '../db/share-statement.ts'
+import { canShare, shareStatement } from '../db/share-statement.ts'
 import { claimMessages, maxMessagesPerClaim, type Claimed, type ClaimOptions } from './claim-messages.ts'
 import type { ClaimedMessage, Held } from './message.ts'
 import { ackMessages, assertHeld, maxItems } from './settle-messages.ts'
@@ -28,7 +28,7 @@ export function createSharedClaim(db: Db, queue: string): (options?: ClaimOption
   }
   return async (options = {}) => {
     const limit = Math.min(Math.floor(options.limit ?? 1), maxMessagesPerClaim)
-    if (!(limit > 0)) return claimMessages(db, queue, options)
+    if (!(limit > 0) || !canShare(db)) return claimMessages(db, queue, options)
     const places = await groupOf(options)(Array.from({ length: limit }, () => null))
     const messages = places.flatMap((place) => ('message' in place ? [place.message] : []))
     const last = places.at(-1)!
@@ -58,7 +58,8 @@ export function createSharedAck(
 ): (items: readonly Held[], options?: TxOption) => Promise<boolean[]> {
   const ack = shareStatement<Held, boolean>((items) => ackMessages(db, queue, items), { maxItems })
   return async (items, options) => {
-    if (options?.tx !== undefined || items.length === 0) return ackMessages(db, queue, items, options)
+    if (options?.tx !== undefined || items.length === 0 || !canShare(db))
+      return ackMessages(db, queue, items, options)
     // what is wrong with one call must not fail another's
     assertHeld(items)
     return ack(items)

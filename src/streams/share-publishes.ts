@@ -1,4 +1,4 @@
-import { shareStatement } from '../db/share-statement.ts'
+import { canShare, shareStatement } from '../db/share-statement.ts'
 import type { Db } from '../db/port.ts'
 import { isMillraceError } from '../errors/millrace-error.ts'
 import type { NewEvent } from './event.ts'
@@ -18,12 +18,9 @@ export type SharedPublish = (stream: string, events: readonly NewEvent[]) => Pro
 
 const ofDatabases = new WeakMap<Db, SharedPublish>()
 
-/**
- * Whether a publish may share a statement with others that are under way in this process. Not on drivers that
- * speak HTTP: in a Worker a request must not wait for what another one has sent.
- */
+/** Whether a publish may share a statement with others that are under way in this process. */
 export function mayShare(db: Db, events: readonly NewEvent[]): boolean {
-  if (!db.capabilities.interactiveTx || events.length === 0 || events.length > maxOfCall.events) return false
+  if (!canShare(db) || events.length === 0 || events.length > maxOfCall.events) return false
   let characters = 0
   for (const { dataText } of events) characters += dataText.length
   return characters <= maxOfCall.characters

@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Db } from '../../src/db/port.ts'
+import { sendMessages } from '../../src/queues/send-messages.ts'
+import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
 import { spyOn } from '../queues/spied-db.ts'
@@ -72,5 +75,22 @@ describe('publishes that are under way at once', () => {
     })
     const { events } = await readEvents(open.db, 'mixed', {})
     expect(events.map(({ dataText }) => dataText)).toEqual(['0', '1', '2'])
+  })
+
+  it('share nothing on a driver that speaks HTTP', async () => {
+    const { db, calls } = spyOn(open.db)
+    const overHttp = Object.assign(Object.create(db) as Db, {
+      capabilities: { interactiveTx: false, listen: false, sessionLocks: false },
+    })
+    await Promise.all([1, 2, 3, 4].map((n) => publishEvents(overHttp, 'http', [event(n)])))
+    expect(calls('publish')).toBe(4)
+    await sendMessages(overHttp, 'http', [{ dataText: '1' }, { dataText: '2' }])
+    const claim = createSharedClaim(overHttp, 'http')
+    const claimed = await Promise.all([claim(), claim(), claim()])
+    expect(calls('claim_messages')).toBe(3)
+    const ack = createSharedAck(overHttp, 'http')
+    const messages = claimed.flatMap((one) => one.messages)
+    expect(await Promise.all(messages.map((message) => ack([message])))).toEqual([[true], [true]])
+    expect(calls('ack_messages')).toBe(2)
   })
 })
