@@ -37,8 +37,8 @@ DECLARE
   v_scanned bigint := 0;
   v_more boolean := false;
   v_rows integer := 0;
-  v_bytes bigint;
-  v_packed boolean;
+  v_bytes bigint := 0;
+  v_loop boolean;
   v_event record;
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -70,18 +70,22 @@ BEGIN
       v_through := v_scanned;
     END IF;
 
-    -- step 4. What is stored as it is has its size at hand: mostly a page is far too small to be cut.
-    SELECT coalesce(sum(s.size), 0), coalesce(bool_or(s.packed), false) INTO v_bytes, v_packed
-      FROM (
-        SELECT pg_column_size(e.data) + coalesce(pg_column_size(e.headers), 0) AS size,
-               pg_column_compression(e.data) IS NOT NULL OR pg_column_compression(e.headers) IS NOT NULL AS packed
-          FROM "millrace"."events" e
-          WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
-            AND (NOT v_filtered OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
-          ORDER BY e."offset"
-          LIMIT p_limit
-      ) s;
-    IF NOT v_packed AND v_bytes < p_max_bytes THEN
+    -- step 4. What is stored as it is has its size at hand: mostly a page is far too small to be cut. For a few
+    -- events it is not worth asking.
+    v_loop := v_through - p_after <= 100;
+    IF NOT v_loop THEN
+      SELECT coalesce(sum(s.size) >= p_max_bytes OR bool_or(s.packed), false) INTO v_loop
+        FROM (
+          SELECT pg_column_size(e.data) + coalesce(pg_column_size(e.headers), 0) AS size,
+                 pg_column_compression(e.data) IS NOT NULL OR pg_column_compression(e.headers) IS NOT NULL AS packed
+            FROM "millrace"."events" e
+            WHERE e.stream_id = v_stream_id AND e."offset" > p_after AND e."offset" <= v_through
+              AND (NOT v_filtered OR e.type = ANY (p_types) OR e.type LIKE ANY (p_type_patterns))
+            ORDER BY e."offset"
+            LIMIT p_limit
+        ) s;
+    END IF;
+    IF NOT v_loop THEN
       RETURN QUERY
         SELECT e."offset", e.type, e.key, e.data::text, e.headers::text, date_part('epoch', e.published_at)
           FROM "millrace"."events" e
@@ -90,10 +94,8 @@ BEGIN
           ORDER BY e."offset"
           LIMIT p_limit;
       GET DIAGNOSTICS v_rows = ROW_COUNT;
-      v_bytes := 0;
     ELSE
       -- A loop, so that of events that are stored compressed no more are unpacked than the page holds.
-      v_bytes := 0;
       FOR v_event IN
         SELECT e."offset", e.type, e.key, e.data, e.headers, e.published_at
           FROM "millrace"."events" e
