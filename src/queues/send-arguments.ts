@@ -8,7 +8,7 @@ import { validateMessage, type ReadyMessage } from './validate-message.ts'
 export const maxMessagesPerSend = 10_000
 
 /**
- * The arrays that `send_messages` and its kin take, in their order.
+ * What `send_messages` and its kin take, in their order: one JSON array of all data, and an array for each other column.
  *
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP; `details.field` names the field
  */
@@ -27,7 +27,7 @@ export function sendArguments(messages: readonly NewMessage[]): SQL {
     return valid.every((message) => pick(message) === first) ? [first] : valid.map(pick)
   }
   const columns = [
-    textArray(valid.map((message) => message.dataText)),
+    sql`${`[${valid.map((message) => message.dataText).join(',')}]`}::text::json`,
     texts((message) => message.type),
     texts((message) => message.key),
     texts((message) => message.headers),
