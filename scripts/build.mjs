@@ -1,8 +1,14 @@
-// Builds dist/: JavaScript and declarations, one file a module, as `tsc` emits them. SQL is read from drizzle/.
+// Builds dist/ (or the folder that is named): JavaScript and declarations, one file a module, as `tsc` emits them; and
+// what people run as processes, bundled (see scripts/bundle-processes.mjs). SQL is read from drizzle/.
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { bundleProcesses } from './bundle-processes.mjs'
 
-rmSync('dist', { recursive: true, force: true })
-execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json'], { stdio: 'inherit' })
-const bin = 'dist/src/cli/main.js'
-if (existsSync(bin)) chmodSync(bin, 0o755)
+const root = fileURLToPath(new URL('..', import.meta.url))
+const outDir = resolve(root, process.argv[2] ?? 'dist')
+
+rmSync(outDir, { recursive: true, force: true })
+execFileSync('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', outDir], { cwd: root, stdio: 'inherit' })
+await bundleProcesses(outDir)

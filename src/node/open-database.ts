@@ -1,7 +1,6 @@
 import { join, resolve } from 'node:path'
 import { createNodePostgresDb } from '../db/drivers/node-postgres.ts'
 import { openDb } from '../db/drivers/open.ts'
-import { createPgliteDb } from '../db/drivers/pglite.ts'
 import { migrate, type Migrated } from '../db/migrate/migrate.ts'
 import { readMigrationFiles } from '../db/migrate/node-files.ts'
 import type { Db } from '../db/port.ts'
@@ -111,9 +110,10 @@ function explainFolder(error: unknown): never {
 
 async function openPglite(settings: Settings): Promise<OpenedDatabase> {
   const folder = join(settings.dataDir, 'pglite')
+  const { createPgliteDb } = await loadPgliteDriver()
   const lock = await lockPgliteFolder(folder)
   const { schema, environment } = settings
-  const db = await createPgliteDb({ dataDir: folder, schema, environment })
+  const db = createPgliteDb({ dataDir: folder, schema, environment })
   return {
     db,
     description: `PGlite in ${folder}`,
@@ -122,4 +122,16 @@ async function openPglite(settings: Settings): Promise<OpenedDatabase> {
       lock.release()
     },
   }
+}
+
+/** Its package is optional: nobody else's process may need it to start. */
+function loadPgliteDriver() {
+  return import('../db/drivers/pglite.ts').catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new MillraceError(
+      'INVALID_SETTING',
+      'the package "@electric-sql/pglite" is not installed. Run `npm install @electric-sql/pglite`, or leave MILLRACE_EMBEDDED away.',
+      { details: { setting: 'MILLRACE_EMBEDDED' }, cause },
+    )
+  })
 }

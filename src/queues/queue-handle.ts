@@ -134,6 +134,9 @@ export function encodeMessage({ data, ...rest }: MessageOf<unknown>): NewMessage
   return { ...rest, dataText }
 }
 
+/** In place: what was read is nobody else's yet, and a copy of its dozen fields takes as long as parsing the data. */
 function decode<Data, Stored extends { dataText: string }>(stored: Stored): Stored & { data: Data } {
-  return { ...stored, data: JSON.parse(stored.dataText) as Data }
+  const decoded = stored as Stored & { data: Data }
+  decoded.data = JSON.parse(stored.dataText) as Data
+  return decoded
 }

@@ -153,8 +153,11 @@ async function settle(
     on,
     sql`select ${qualified(on, name)}(${held}${more}) as held`,
   )
+  const positions = toNumbers(row?.held)
+  // the answer of an ack where all held
+  if (positions[0] === 0) return items.map(() => true)
   const answers = items.map(() => false)
-  for (const position of toNumbers(row?.held)) answers[position - 1] = true
+  for (const position of positions) answers[position - 1] = true
   return answers
 }
 

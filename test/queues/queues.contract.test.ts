@@ -132,6 +132,10 @@ describeOnEveryDriver('queues', (given) => {
       ['6', 2, null],
     ])
     expect(await ackMessages(db, 'settled', [extended!])).toEqual([true])
+    const [second, fourth, sixth] = again
+    expect(await ackMessages(db, 'settled', [fourth!, sixth!])).toEqual([true, true])
+    const twice = await ackMessages(db, 'settled', [second!, second!])
+    expect(twice.toSorted(), 'held by one of the two that name it').toEqual([false, true])
   })
 
   it('wait between attempts by the message own backoff, half fixed and half by lot', async () => {

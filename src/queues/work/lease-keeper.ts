@@ -12,13 +12,14 @@ export interface InHand {
   readonly message: ClaimedMessage
   /** Aborts, with LEASE_LOST for a reason, when the lease is lost. */
   readonly signal: AbortSignal
-  readonly aborted: boolean
 }
 
 /** Keeps the leases of messages in hand alive, all due ones with one statement. */
 export interface LeaseKeeper {
   /** Takes messages in hand. @param claimedAt local time before the claim was sent */
-  hold(messages: readonly ClaimedMessage[], claimedAt: number): InHand[]
+  hold(messages: readonly ClaimedMessage[], claimedAt: number): void
+  /** Undefined when the lease is lost, or the message released. */
+  inHand(message: ClaimedMessage): InHand | undefined
   /** The message is settled or given back: forget it. */
   release(message: ClaimedMessage): void
   /** Aborts the signals of all that is in hand. */
@@ -54,6 +55,10 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
     for (const entry of more) next = Math.min(next, entry.extendAt)
     if (!closed) timer.by(next)
   }
+  const entryOf = ({ id, lease }: ClaimedMessage): Entry | undefined => {
+    const entry = entries.get(id)
+    return entry?.message.lease === lease ? entry : undefined
+  }
   const lose = (entry: Entry): void => {
     entries.delete(entry.message.id)
     entry.abort(new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`))
@@ -70,10 +75,10 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
       const held = messages.map((message) => new LazyEntry(message, claimedAt))
       for (const entry of held) entries.set(entry.message.id, entry)
       arm(held)
-      return held
     },
+    inHand: entryOf,
     release(message) {
-      if (entries.get(message.id)?.message.lease === message.lease) entries.delete(message.id)
+      if (entryOf(message) !== undefined) entries.delete(message.id)
       if (entries.size === 0) timer.stop()
     },
     abortAll(reason) {
@@ -101,9 +106,6 @@ class LazyEntry implements Entry {
   }
   get signal(): AbortSignal {
     return (this.#controller ??= new AbortController()).signal
-  }
-  get aborted(): boolean {
-    return this.#controller?.signal.aborted === true
   }
   abort(reason: unknown): void {
     this.#controller ??= new AbortController()

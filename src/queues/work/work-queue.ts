@@ -5,7 +5,7 @@ import type { ClaimedMessage } from '../message.ts'
 import { ensureQueue } from '../queue-settings.ts'
 import { assertDelay } from '../settle-messages.ts'
 import { createErrorBackoff } from './backoff.ts'
-import { createLeaseKeeper, type InHand, type LeaseKeeper } from './lease-keeper.ts'
+import { createLeaseKeeper, type LeaseKeeper } from './lease-keeper.ts'
 import { resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
 import { createSettler, type Settlement, type Settler } from './settler.ts'
@@ -54,7 +54,6 @@ interface Parts {
   handler: MessageHandler
   options: ResolvedOptions
   stopping: AbortController
-  inHand: Map<ClaimedMessage, InHand>
   keeper: LeaseKeeper
   settler: Settler
 }
@@ -97,17 +96,10 @@ async function run(
 ): Promise<void> {
   const wakes = await subscribe(db, queue, options, stopping.signal)
   if (wakes === undefined) return
-  const inHand = new Map<ClaimedMessage, InHand>()
   const keeper = createLeaseKeeper({ db, queue, ports: options.ports, onLost: (message) => lost(message) })
-  const receiver = createReceiver(db, queue, {
-    ...options,
-    wakes,
-    onClaimed(messages, claimedAt) {
-      for (const held of keeper.hold(messages, claimedAt)) inHand.set(held.message, held)
-    },
-  })
+  const receiver = createReceiver(db, queue, { ...options, wakes, onClaimed: keeper.hold })
   const lost = (message: ClaimedMessage): void => {
-    if (receiver.drop(message)) inHand.delete(message)
+    receiver.drop(message)
     options.ports.log.warn({ queue, message: message.id }, 'The lease of a message is lost.')
   }
   const settler = createSettler(db, queue, {
@@ -115,7 +107,7 @@ async function run(
     batchSize: options.ackBatchSize,
     batchMs: options.ackBatchMs,
   })
-  const parts: Parts = { db, queue, handler, options, stopping, inHand, keeper, settler }
+  const parts: Parts = { db, queue, handler, options, stopping, keeper, settler }
   const handlers = Array.from({ length: options.concurrency }, () => handleAll(parts, receiver))
   await aborted(stopping.signal)
   await windDown(parts, receiver, Promise.all(handlers))
@@ -148,41 +140,35 @@ async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
   for (;;) {
     const message = await receiver.next()
     if (message === undefined) return
-    const held = parts.inHand.get(message)
+    const held = parts.keeper.inHand(message)
     // lost between claim and here: it is somebody else's now
-    if (held === undefined || held.aborted) continue
-    const how = await handle(parts, held)
+    if (held === undefined) continue
+    const how = await handle(parts, message, held)
     // before it is settled, or a heartbeat that comes after would take the end for a loss
     parts.keeper.release(message)
-    const finished = how === undefined ? Promise.resolve(true) : settle(parts, message, how)
-    void finished.then((mayWakeOthers) => {
-      parts.inHand.delete(message)
-      // where no wake comes from the database, its own retries and freed keys are news all the same
-      if (mayWakeOthers && (message.key !== null || how?.kind !== 'ack')) receiver.kick()
-    })
+    if (how === undefined) settled(receiver, message, how)
+    else void settle(parts, message, how).then((held) => held && settled(receiver, message, how))
   }
 }
 
-async function handle(parts: Parts, held: InHand): Promise<Settlement | undefined> {
+/** Where no wake comes from the database, its own retries and freed keys are news all the same. */
+function settled(receiver: Receiver, message: ClaimedMessage, how: Settlement | undefined): void {
+  if (message.key !== null || how?.kind !== 'ack') receiver.kick()
+}
+
+/** @param context what makes a signal when the handler asks for it */
+async function handle(
+  parts: Parts,
+  message: ClaimedMessage,
+  context: HandlerContext,
+): Promise<Settlement | undefined> {
   try {
-    const outcome = await parts.handler(held.message, contextOf(held))
+    const outcome = await parts.handler(message, context)
     return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
   } catch (error) {
     const { queue, options } = parts
-    options.ports.log.warn(
-      { queue, message: held.message.id, err: error },
-      'The handler of a message failed.',
-    )
+    options.ports.log.warn({ queue, message: message.id, err: error }, 'The handler of a message failed.')
     return { kind: 'retry', error: describe(error) }
-  }
-}
-
-/** The signal is made when the handler asks for it. */
-function contextOf(held: InHand): HandlerContext {
-  return {
-    get signal() {
-      return held.signal
-    },
   }
 }
 
@@ -205,13 +191,15 @@ function describe(error: unknown): string {
   return error instanceof Error ? error.message || error.name : String(error)
 }
 
-async function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise<boolean> {
-  const { queue, options } = parts
-  const held = await parts.settler.settle(message, how)
-  if (held === false) {
-    options.ports.log.warn({ queue, message: message.id }, 'A message was settled after its lease was lost.')
-  }
-  return held === true
+/** Resolves when it is done: whether the lease still held, as far as is known. */
+function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise<boolean> {
+  return parts.settler.settle(message, how).then((held) => {
+    if (held === false) {
+      const facts = { queue: parts.queue, message: message.id }
+      parts.options.ports.log.warn(facts, 'A message was settled after its lease was lost.')
+    }
+    return held === true
+  })
 }
 
 async function windDown(parts: Parts, receiver: Receiver, handlers: Promise<unknown>): Promise<void> {
