@@ -2,7 +2,7 @@
 -- With nobody bound it sends nothing. A dedupe key counts per queue.
 CREATE FUNCTION "millrace"."send_to_topic"(
   p_topic text,
-  p_data json,
+  p_data text[],
   p_types text[],
   p_keys text[],
   p_headers text[],
@@ -51,7 +51,7 @@ $$;
 -- Publish to a topic outside a transaction: send, COMMIT, and only then wake. See `send`.
 CREATE PROCEDURE "millrace"."publish_to_topic"(
   p_topic text,
-  p_data json,
+  p_data text[],
   p_types text[],
   p_keys text[],
   p_headers text[],

@@ -8,7 +8,10 @@ const separator = '\u001E'
  * and found again: of what a publish of a thousand costs its process, that was a third.
  */
 export function jsonList(texts: readonly (string | null)[]): string {
-  return texts.join(separator)
+  // piece by piece it is copied once, when it is sent
+  let list = texts[0] ?? ''
+  for (let index = 1; index < texts.length; index++) list += separator + (texts[index] ?? '')
+  return list
 }
 
 /** The expression that makes a `text[]` of a parameter. A list of one null makes an empty array. */

@@ -1,5 +1,6 @@
 import { sql, type SQL } from 'drizzle-orm'
 import { bigintArray, textArray } from '../db/array-literal.ts'
+import { jsonArray } from '../db/json-list.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import type { NewMessage } from './message.ts'
 import { validateMessage, type ReadyMessage } from './validate-message.ts'
@@ -8,7 +9,7 @@ import { validateMessage, type ReadyMessage } from './validate-message.ts'
 export const maxMessagesPerSend = 10_000
 
 /**
- * What `send_messages` and its kin take, in their order: one JSON array of all data, and an array for each other column.
+ * The arrays that `send_messages` and its kin take, in their order.
  *
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP; `details.field` names the field
  */
@@ -27,10 +28,12 @@ export function sendArguments(messages: readonly NewMessage[]): SQL {
     return valid.every((message) => pick(message) === first) ? [first] : valid.map(pick)
   }
   const columns = [
-    sql`${jsonArrayOf(valid)}::text::json`,
+    jsonArray(valid.map((message) => message.dataText)),
     texts((message) => message.type),
     texts((message) => message.key),
-    texts((message) => message.headers),
+    valid.every(({ headers }) => headers === null)
+      ? textArray(null)
+      : jsonArray(valid.map(({ headers }) => headers)),
     bigintArray(settings((message) => message.priority)),
     numbers((message) => message.delayMs),
     texts((message) => message.at),
@@ -43,11 +46,4 @@ export function sendArguments(messages: readonly NewMessage[]): SQL {
     numbers((message) => (message.dedupeKey === null ? null : message.dedupeWindowMs)),
   ]
   return sql.join(columns, sql`, `)
-}
-
-/** Put together piece by piece, so that it is copied once, when it is sent; joined and then bracketed it is twice. */
-function jsonArrayOf(messages: readonly ReadyMessage[]): string {
-  let all = ''
-  for (const { dataText } of messages) all += all === '' ? dataText : `,${dataText}`
-  return `[${all}]`
 }

@@ -41,8 +41,8 @@ function sendTo(on: Executor, source: SQL, headers: SQL): SQL {
   const { priority, maxAttempts, leaseMs, backoff } = validateMessage({ dataText: 'null' })
   return sql`
     select m.o_ids as numbers, ${qualified(on, 'wake_queue')}(m.o_queue_id)
-    from ${source} s, lateral ${qualified(on, 'send_messages')}(s.target, array_to_json(${each(sql`s.data::json`)}),
-      ${each(sql`s.type`)}, ${each(sql`s.key`)}, ${headers}, ${each(sql`${priority}::bigint`)}, null, null,
+    from ${source} s, lateral ${qualified(on, 'send_messages')}(s.target, ${each(sql`s.data`)}, ${each(sql`s.type`)},
+      ${each(sql`s.key`)}, ${headers}, ${each(sql`${priority}::bigint`)}, null, null,
       ${each(sql`${maxAttempts}::bigint`)}, ${each(sql`${leaseMs}::bigint`)},
       ${each(sql`${backoff.baseMs}::bigint`)}, ${each(sql`${backoff.maxMs}::bigint`)},
       ${each(sql`${String(backoff.factor)}::text::double precision`)}, null, null) m`

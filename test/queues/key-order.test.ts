@@ -134,8 +134,7 @@ describe('messages of one key', () => {
 
   it('cost the others nothing: two thousand of a busy key stand before one that is free', async () => {
     for (let batch = 0; batch < 20; batch++) {
-      await open.pool
-        .query(`select millrace.send_messages('busy', array_to_json(array_fill(1, array[100])), null,
+      await open.pool.query(`select millrace.send_messages('busy', array_fill('1'::text, array[100]), null,
         array(select 'k' || (i % 2) from generate_series(1, 100) i), null, null, null, null,
         array_fill(10::bigint, array[100]), array_fill(60000::bigint, array[100]), array_fill(0::bigint, array[100]),
         array_fill(0::bigint, array[100]), array_fill(1::float8, array[100]), null, null)`)
@@ -213,7 +212,7 @@ describe('many workers on few keys', () => {
     await send(queue, {})
     const client = await open.pool.connect()
     await client.query('begin')
-    await client.query(`select millrace.send_messages('late', '[1]', null, '{a}', null, null, null, null,
+    await client.query(`select millrace.send_messages('late', '{1}', null, '{a}', null, null, null, null,
       '{10}', '{60000}', '{0}', '{0}', '{1}', null, null)`)
     const [overtaking] = await send(queue, { key: 'a' })
     const first = await claim(queue)
