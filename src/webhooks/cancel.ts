@@ -25,8 +25,8 @@ export function createCancel(): Cancel {
         value()
       }
     },
-    add: callbacks.add,
-    delete: callbacks.remove,
+    add: (callback) => callbacks.add(callback),
+    delete: (link) => callbacks.remove(link),
   }
 }
 

@@ -1,12 +1,13 @@
 import type { Ports } from '../ports.ts'
 import type { StoredEvent } from '../streams/event.ts'
+import type { Cancel } from './cancel.ts'
 import type { ClaimedWebhook } from './engine/claim-webhooks.ts'
 import type { Delivery } from './engine/engine.ts'
 import { formatEvent, type FormattedEvent } from './format.ts'
-import { messageId } from './message-id.ts'
+import { messageIds } from './message-id.ts'
 import { decideOutcome, type Outcome } from './outcome.ts'
 import type { Sealer } from './seal.ts'
-import type { Sender, SendFailure, SendResult } from './sender.ts'
+import type { Sender, SendFailure, SendRequest, SendResult } from './sender.ts'
 import type { CreateSigner, Signer } from './sign.ts'
 import { openSecret } from './stored-secret.ts'
 
@@ -41,55 +42,100 @@ const keptSigners = 1_000
 export function createDelivery(options: DeliveryOptions): (installationId: string) => Delivery {
   const { sender, ports } = options
   const signerOf = createSignerCache(options)
+  const format = createFormat()
   /** Those of webhooks that are being worked on. */
   const ready = new WeakMap<ClaimedWebhook, Signer>()
-  return (installationId) => ({
-    async attempt(webhook, event, cancel) {
-      const signer = ready.get(webhook) ?? (await signerOf(webhook))
-      if ('kind' in signer) return signer
-      ready.set(webhook, signer)
-      const id = messageId(installationId, event.offset)
-      const timestamp = Math.floor(ports.clock.now() / 1000)
-      const formatted = format(webhook, event, id)
-      // on Node signing takes no promise, and thousands a second are felt
-      const made = signer.sign(id, timestamp, formatted.body)
-      const signature = typeof made === 'string' ? made : await made
-      const headers = {
-        ...webhook.headers,
-        ...formatted.headers,
-        'content-type': formatted.contentType,
-        'webhook-id': id,
-        'webhook-timestamp': String(timestamp),
-        'webhook-signature': signature,
-      }
-      const { url, timeoutMs } = webhook
-      return sender.send({ url, headers, body: formatted.body, timeoutMs, cancel })
-    },
-    judge(webhook, event, attempt, result) {
-      const outcome = decideOutcome({
-        result,
-        attempt,
-        maxAttempts: webhook.maxAttempts,
-        scheduleMs: webhook.scheduleMs ?? undefined,
-        jitterPercent: webhook.jitterPercent,
-        random: ports.random,
-        now: new Date(ports.clock.now()),
-      })
-      options.onAttempt?.({ webhook, event, attempt, result, outcome })
-      return outcome
-    },
-  })
+
+  /** On Node signing takes no promise, and then none is made: thousands a second are felt. */
+  function signAndSend(signer: Signer, webhook: ClaimedWebhook, message: Message): Promise<SendResult> {
+    const made = signer.sign(message.id, message.timestamp, message.formatted.body)
+    if (typeof made === 'string') return sender.send(toRequest(webhook, message, made))
+    return made.then((signature) => sender.send(toRequest(webhook, message, signature)))
+  }
+
+  async function openAndSend(webhook: ClaimedWebhook, message: Message): Promise<SendResult> {
+    const signer = await signerOf(webhook)
+    if ('kind' in signer) return signer
+    ready.set(webhook, signer)
+    return signAndSend(signer, webhook, message)
+  }
+
+  return (installationId) => {
+    const idOf = messageIds(installationId)
+    return {
+      attempt(webhook, event, cancel) {
+        try {
+          const id = idOf(event.offset)
+          const timestamp = Math.floor(ports.clock.now() / 1000)
+          const message = { id, timestamp, formatted: format(webhook, event, id), cancel }
+          const signer = ready.get(webhook)
+          return signer === undefined ? openAndSend(webhook, message) : signAndSend(signer, webhook, message)
+        } catch (error) {
+          return Promise.reject(error)
+        }
+      },
+      judge(webhook, event, attempt, result) {
+        const outcome = decideOutcome({
+          result,
+          attempt,
+          maxAttempts: webhook.maxAttempts,
+          scheduleMs: webhook.scheduleMs ?? undefined,
+          jitterPercent: webhook.jitterPercent,
+          random: ports.random,
+          now: new Date(ports.clock.now()),
+        })
+        options.onAttempt?.({ webhook, event, attempt, result, outcome })
+        return outcome
+      },
+    }
+  }
 }
 
-function format(webhook: ClaimedWebhook, event: StoredEvent, id: string): FormattedEvent {
-  return formatEvent(webhook.format, {
-    id,
-    type: event.type,
-    key: event.key,
-    dataText: event.dataText,
-    publishedAt: event.publishedAt.toISOString(),
-    streamName: webhook.stream,
-  })
+/** What is to be sent, as it is before it is signed. */
+interface Message {
+  id: string
+  /** Seconds. */
+  timestamp: number
+  formatted: FormattedEvent
+  cancel: Cancel
+}
+
+function toRequest(webhook: ClaimedWebhook, message: Message, signature: string): SendRequest {
+  const { url, timeoutMs } = webhook
+  const { id, timestamp, formatted, cancel } = message
+  const headers = {
+    ...webhook.headers,
+    ...formatted.headers,
+    'content-type': formatted.contentType,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signature,
+  }
+  return { url, headers, body: formatted.body, timeoutMs, cancel }
+}
+
+function createFormat() {
+  const isoOf = createIsoText()
+  return (webhook: ClaimedWebhook, event: StoredEvent, id: string): FormattedEvent =>
+    formatEvent(webhook.format, {
+      id,
+      type: event.type,
+      key: event.key,
+      dataText: event.dataText,
+      publishedAt: isoOf(event.publishedAt),
+      streamName: webhook.stream,
+    })
+}
+
+/** Events that were published together have one time, and each goes to many webhooks: it is spelt once for them. */
+function createIsoText(): (time: Date) => string {
+  let lastMs = NaN
+  let lastText = ''
+  return (time) => {
+    const ms = time.getTime()
+    if (ms !== lastMs) [lastMs, lastText] = [ms, time.toISOString()]
+    return lastText
+  }
 }
 
 /** Returns the signer of a webhook, or why there is none. */

@@ -25,49 +25,47 @@ export interface LinkedList<Value> {
  * behind, and with lists 2 MB.
  */
 export function createLinkedList<Value>(): LinkedList<Value> {
-  let first: Link<Value> | null = null
-  let last: Link<Value> | null = null
-  let size = 0
+  return new Chain<Value>()
+}
 
-  function remove(link: Link<Value>): void {
-    if (link !== first && link.previous === null) return
-    if (link.previous === null) first = link.next
+/** A class, since lists are made with events: one of closures would be eight objects. */
+class Chain<Value> implements LinkedList<Value> {
+  first: Link<Value> | null = null
+  size = 0
+  #last: Link<Value> | null = null
+
+  add(value: Value): Link<Value> {
+    const link: Link<Value> = { value, previous: this.#last, next: null }
+    if (this.#last === null) this.first = link
+    else this.#last.next = link
+    this.#last = link
+    this.size++
+    return link
+  }
+
+  remove(link: Link<Value>): void {
+    if (link !== this.first && link.previous === null) return
+    if (link.previous === null) this.first = link.next
     else link.previous.next = link.next
-    if (link.next === null) last = link.previous
+    if (link.next === null) this.#last = link.previous
     else link.next.previous = link.previous
     link.previous = null
     link.next = null
-    size--
+    this.size--
   }
 
-  return {
-    add(value) {
-      const link: Link<Value> = { value, previous: last, next: null }
-      if (last === null) first = link
-      else last.next = link
-      last = link
-      size++
-      return link
-    },
-    remove,
-    take() {
-      if (first === null) return undefined
-      const { value } = first
-      remove(first)
-      return value
-    },
-    get first() {
-      return first
-    },
-    get size() {
-      return size
-    },
-    forEach(visit) {
-      for (let link = first; link !== null;) {
-        const { next } = link
-        visit(link.value)
-        link = next
-      }
-    },
+  take(): Value | undefined {
+    const { first } = this
+    if (first === null) return undefined
+    this.remove(first)
+    return first.value
+  }
+
+  forEach(visit: (value: Value) => void): void {
+    for (let link = this.first; link !== null;) {
+      const { next } = link
+      visit(link.value)
+      link = next
+    }
   }
 }

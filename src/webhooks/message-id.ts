@@ -1,7 +1,8 @@
 /**
- * The `webhook-id` of an event: the same on every attempt, to every webhook and after every crash (W2),
+ * Makes the `webhook-id` of an event from its offset: the same on every attempt, to every webhook and after every crash (W2),
  * and another in a database that was adopted by another environment (W7).
  */
-export function messageId(installationId: string, offset: number): string {
-  return `evt_${installationId.replaceAll('-', '')}_${offset}`
+export function messageIds(installationId: string): (offset: number) => string {
+  const prefix = `evt_${installationId.replaceAll('-', '')}_`
+  return (offset) => prefix + offset
 }

@@ -1,6 +1,7 @@
-import type { Agent, Dispatcher } from 'undici'
-import { collectAnswer, encodedNote } from './answer-text.ts'
-import type { Link } from './linked-list.ts'
+import type { Client, Dispatcher } from 'undici'
+import { collectAnswer, encodedNote, type AnswerCollector } from './answer-text.ts'
+import type { Link, LinkedList } from './linked-list.ts'
+import type { Connections } from './node-connections.ts'
 import { toSendFailure, type AttemptEnd } from './send-error.ts'
 import { prepareHeaders } from './send-request.ts'
 import type { SendRequest, SendResult } from './sender.ts'
@@ -12,6 +13,15 @@ export interface Destination {
   path: string
 }
 
+/** What the exchanges of a sender share. */
+export interface Exchanges {
+  connections: Connections
+  /** All that are under way. */
+  underWay: LinkedList<Exchange>
+  /** A clock that never goes back, in milliseconds. */
+  nowMs: () => number
+}
+
 /**
  * One exchange that is under way: sends a request and reads the start of the answer, under one deadline.
  * It speaks undici's dispatch interface itself: a promise, a timer and a handler, where `request` adds a
@@ -20,21 +30,26 @@ export interface Destination {
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly result: Promise<SendResult>
   readonly #request: SendRequest
-  readonly #nowMs: () => number
+  readonly #shared: Exchanges
   readonly #startMs: number
-  readonly #answer = collectAnswer()
   readonly #timer: ReturnType<typeof setTimeout>
+  readonly #place: Link<Exchange>
   readonly #link: Link<() => void> | null
+  /** Most answers have no body. */
+  #answer: AnswerCollector | null = null
   #settle: ((result: SendResult) => void) | null = null
   #controller: Dispatcher.DispatchController | null = null
+  #origin = ''
+  #client: Client | null = null
   #status = 0
   #retryAfter: string | null = null
   #encoding: string | null = null
 
-  constructor(request: SendRequest, nowMs: () => number) {
+  constructor(request: SendRequest, shared: Exchanges) {
     this.#request = request
-    this.#nowMs = nowMs
-    this.#startMs = nowMs()
+    this.#shared = shared
+    this.#startMs = shared.nowMs()
+    this.#place = shared.underWay.add(this)
     this.result = new Promise((resolve) => void (this.#settle = resolve))
     this.#timer = setTimeout(() => this.#end('timeout'), request.timeoutMs)
     this.#link = request.cancel?.add(() => this.abort()) ?? null
@@ -42,10 +57,13 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** Sends the request, unless it was given up already. */
-  start(agent: Agent, { origin, path }: Destination): Promise<SendResult> {
+  start({ origin, path }: Destination): Promise<SendResult> {
     if (this.#settle === null) return this.result
     const { headers, body } = this.#request
-    agent.dispatch({ origin, path, method: 'POST', headers: prepareHeaders(headers), body }, this)
+    const client = this.#shared.connections.take(origin)
+    this.#client = client
+    this.#origin = origin
+    client.dispatch({ path, method: 'POST', headers: prepareHeaders(headers), body }, this)
     return this.result
   }
 
@@ -68,31 +86,46 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#answer ??= collectAnswer()
     if (this.#answer.add(chunk)) return
-    this.onResponseEnd()
+    this.#succeed()
     controller.abort(new Error('the rest of the answer is not read'))
   }
 
   onResponseEnd(): void {
-    const encoding = this.#encoding
-    const plain = encoding === null || encoding.toLowerCase() === 'identity'
-    const body = plain ? this.#answer.text() : encodedNote(encoding)
-    const durationMs = this.#nowMs() - this.#startMs
-    this.#finish({ kind: 'answer', status: this.#status, retryAfter: this.#retryAfter, body, durationMs })
+    this.#giveBack()
+    this.#succeed()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#giveBack()
     this.#fail(error, null)
   }
 
-  /** What is still open of the exchange is broken off; undici may not even have begun. */
+  #succeed(): void {
+    const encoding = this.#encoding
+    const plain = encoding === null || encoding.toLowerCase() === 'identity'
+    const body = plain ? (this.#answer?.text() ?? '') : encodedNote(encoding)
+    const durationMs = this.#shared.nowMs() - this.#startMs
+    this.#finish({ kind: 'answer', status: this.#status, retryAfter: this.#retryAfter, body, durationMs })
+  }
+
+  /** Only undici knows when it is through with a request: one that was given up may not even have begun. */
+  #giveBack(): void {
+    const client = this.#client
+    if (client === null) return
+    this.#client = null
+    this.#shared.connections.giveBack(this.#origin, client)
+  }
+
+  /** What is still open of the exchange is broken off. */
   #end(how: AttemptEnd): void {
     this.#fail(null, how)
     this.#controller?.abort(new Error('the attempt is over'))
   }
 
   #fail(error: Error | null, how: AttemptEnd | null): void {
-    this.#finish(toSendFailure(error, how, this.#request.timeoutMs, this.#nowMs() - this.#startMs))
+    this.#finish(toSendFailure(error, how, this.#request.timeoutMs, this.#shared.nowMs() - this.#startMs))
   }
 
   /** The first end counts. */
@@ -101,6 +134,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const settle = this.#settle
     this.#settle = null
     clearTimeout(this.#timer)
+    this.#shared.underWay.remove(this.#place)
     if (this.#link !== null) this.#request.cancel?.delete(this.#link)
     settle(result)
   }

@@ -1,6 +1,6 @@
-import { Agent } from 'undici'
 import { createLinkedList } from './linked-list.ts'
-import { Exchange, type Destination } from './node-exchange.ts'
+import { createConnections } from './node-connections.ts'
+import { Exchange, type Destination, type Exchanges } from './node-exchange.ts'
 import type { ResolveName } from './node-resolve.ts'
 import { createGuardedConnector } from './node-target-guard.ts'
 import { forbiddenTarget } from './send-request.ts'
@@ -23,35 +23,34 @@ const connectTimeoutMs = 30_000
 const keepAliveMs = 4_000
 
 /**
- * The sender for Node: undici on an agent of its own, which asks the target guard for
+ * The sender for Node: undici on connections of its own, which ask the target guard for
  * every connection, follows no redirect and reads no proxy from the environment.
  */
 export function createNodeSender(options: NodeSenderOptions): Sender {
-  const agent = new Agent({
-    connect: createGuardedConnector({ ...options, connectTimeoutMs }),
-    keepAliveTimeout: keepAliveMs,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
-  const nowMs = options.monotonicMs ?? (() => performance.now())
+  const shared: Exchanges = {
+    connections: createConnections({
+      connect: createGuardedConnector({ ...options, connectTimeoutMs }),
+      keepAliveTimeout: keepAliveMs,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    }),
+    underWay: createLinkedList(),
+    nowMs: options.monotonicMs ?? (() => performance.now()),
+  }
   const checkTarget = createTargetCheck(options.policy)
-  const underWay = createLinkedList<Exchange>()
   let closed = false
   return {
-    async send(request) {
+    // no async function: its promise and its turns would come on top of the exchange's own
+    send(request) {
       const target = checkTarget(request.url)
-      if ('reason' in target) return forbiddenTarget(target.reason)
-      if (closed) return toSendFailure(null, 'aborted', request.timeoutMs, 0)
-      const exchange = new Exchange(request, nowMs)
-      const link = underWay.add(exchange)
-      const result = await exchange.start(agent, target)
-      underWay.remove(link)
-      return result
+      if ('reason' in target) return Promise.resolve(forbiddenTarget(target.reason))
+      if (closed) return Promise.resolve(toSendFailure(null, 'aborted', request.timeoutMs, 0))
+      return new Exchange(request, shared).start(target)
     },
     async close() {
       closed = true
-      underWay.forEach((exchange) => exchange.abort())
-      await agent.destroy()
+      shared.underWay.forEach((exchange) => exchange.abort())
+      await shared.connections.destroy()
     },
   }
 }

@@ -148,6 +148,24 @@ describe('the limiter', () => {
     limiter.leave(b)
     expect(woken.toSorted()).toEqual(['a1', 'a2', 'b1', 'c1'])
   })
+
+  it('hands a place on to who has waited longest, however often they come back (W4)', () => {
+    const limiter = createLimiter({ clock: createDrivenClock(), perHost: 1 })
+    const taken: string[] = []
+    let place = limiter.tryEnter('a')!
+    function want(name: string): void {
+      limiter.onFree('a', () => {
+        const got = limiter.tryEnter('a')
+        if (got === null) return want(name)
+        place = got
+        taken.push(name)
+        want(name)
+      })
+    }
+    for (const name of ['x', 'y', 'z']) want(name)
+    for (let n = 0; n < 7; n++) limiter.leave(place)
+    expect(taken.join('')).toBe('xyzxyzx')
+  })
 })
 
 describe('a lease', () => {

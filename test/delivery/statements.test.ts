@@ -4,7 +4,7 @@ import { createDrivenClock } from '../support/clock.ts'
 import { countStatements, kindOf } from './support/counting-db.ts'
 import { startMember } from './support/fleet.ts'
 import { createScriptedEndpoint } from './support/script.ts'
-import { createWorld, type World } from './support/world.ts'
+import { createWorld, firstArrivals, type World } from './support/world.ts'
 
 describe('statements', () => {
   let world: World
@@ -26,6 +26,19 @@ describe('statements', () => {
     )
     expect(endpoint.history).toHaveLength(400)
     expect(member.counting.statements.filter((text) => kindOf(text) === 'read')).toHaveLength(1)
+  })
+
+  it('a full window is stored by halves, not a few events at a time', async () => {
+    await world.webhook()
+    const { db, statements } = countStatements(world.db)
+    await world.publish(Array.from({ length: 96 }, (_, n) => `k${n}`))
+    // no flush by the time alone
+    world.start({ db, engine: { maxWindow: 8, maxConcurrency: 1, flushMs: 60_000, lingerMs: 0 } })
+    await world.receiver.waitFor(96, 20_000)
+    expect(firstArrivals(world.receiver.requests)).toHaveLength(world.receiver.requests.length)
+    const flushes = statements.filter((text) => kindOf(text) === 'flush').length
+    expect(flushes).toBeGreaterThan(96 / 8 - 2)
+    expect(flushes).toBeLessThanOrEqual(96 / 4)
   })
 
   it('claims not with every event for a webhook that is being worked on, and still comes to its siblings', async () => {

@@ -36,7 +36,12 @@ describe('the window of a webhook', () => {
     window.rewind(2)
     expect([window.scanned, window.lowWater(), window.bytes]).toEqual([2, 2, 0])
     window.settle(entries[2]!)
-    expect(window.lowWater()).toBe(2)
+    expect([window.lowWater(), window.open]).toEqual([2, 0])
+    const again = window.add(3, 7)
+    expect([window.lowWater(), window.open, window.bytes]).toEqual([2, 1, 7])
+    window.settle(again)
+    window.settle(again)
+    expect([window.lowWater(), window.open, window.bytes]).toEqual([3, 0, 0])
   })
 
   it('never stores beyond an event that is not settled, whatever the order (W1)', () => {
@@ -54,6 +59,7 @@ describe('the window of a webhook', () => {
             if (what === 'store') window.stored((stored = window.lowWater()))
             const open = entries.find(({ settled }) => !settled)
             expect(window.lowWater()).toBe(open === undefined ? window.scanned : open.offset - 1)
+            expect(window.open).toBe(entries.filter(({ settled }) => !settled).length)
             expect(window.size).toBe(entries.filter(({ offset }) => offset > stored).length)
           }
         },

@@ -15,7 +15,7 @@ describe('a linked list', () => {
     ['the last', 2, ['a', 'b']],
   ])('gives up %s and keeps the order of the rest', (_what, index, rest) => {
     const list = createLinkedList<string>()
-    const links = ['a', 'b', 'c'].map(list.add)
+    const links = ['a', 'b', 'c'].map((value) => list.add(value))
     list.remove(links[index]!)
     // twice does no harm
     list.remove(links[index]!)

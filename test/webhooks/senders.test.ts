@@ -262,8 +262,47 @@ describe('the Node sender alone', () => {
       const result = await sender.send({ url: server.origin, headers: {}, body: '', timeoutMs: 5000 })
       expect(result).toMatchObject({ status: 200, body: 'ok' })
     }
-    // a pool may open one more while the first is about to be free
-    expect(server.connections()).toBeLessThanOrEqual(2)
+    expect(server.connections()).toBe(1)
+  })
+
+  it('opens as many connections as are needed at once, and another where one was closed', async () => {
+    const last = new Set(['closed', 'broken'])
+    const server = await receiver((request, response) => {
+      const path = request.url?.slice(1) ?? ''
+      if (path === 'broken') return void request.socket.resetAndDestroy()
+      response.writeHead(200, last.has(path) ? { connection: 'close' } : {}).end()
+    })
+    const sender = createNodeSender({ policy: { allowInsecure: true } })
+    open.push(() => sender.close())
+    const send = (path = '') =>
+      sender.send({ url: `${server.origin}/${path}`, headers: {}, body: '{}', timeoutMs: 5000 })
+    const answered = expect.objectContaining({ kind: 'answer', status: 200 })
+    for (let round = 0; round < 3; round++) {
+      expect(await Promise.all(Array.from({ length: 4 }, () => send()))).toEqual(Array(4).fill(answered))
+      expect(server.connections()).toBe(4)
+    }
+    expect(await send('closed')).toEqual(answered)
+    expect(await send('broken')).toMatchObject({ kind: 'error', reason: 'reset' })
+    for (let round = 0; round < 3; round++)
+      expect(await Promise.all(Array.from({ length: 4 }, () => send()))).toEqual(Array(4).fill(answered))
+    expect(server.connections()).toBeLessThanOrEqual(6)
+  })
+
+  it('lets no attempt wait behind one that was given up or does not end', async () => {
+    const server = await receiver((request, response) => {
+      if (request.url !== '/hang') response.end()
+    })
+    const sender = createNodeSender({ policy: { allowInsecure: true } })
+    open.push(() => sender.close())
+    const send = (path: string, timeoutMs: number) =>
+      sender.send({ url: server.origin + path, headers: {}, body: '{}', timeoutMs })
+    const hanging = send('/hang', 20_000)
+    for (let n = 0; n < 3; n++) {
+      expect(await send('/hang', 50)).toMatchObject({ kind: 'error', reason: 'timeout' })
+      expect(await send('/', 10_000)).toMatchObject({ kind: 'answer', status: 200 })
+    }
+    await sender.close()
+    expect(await hanging).toMatchObject({ kind: 'error', reason: 'aborted' })
   })
 
   it('says that a name does not resolve', async () => {
@@ -309,6 +348,23 @@ describe('the Node sender after its deadline', () => {
       status: 200,
     })
     expect(server.requests.map(({ body }) => body)).toEqual(['second'])
+  })
+})
+
+describe('the Node sender while a connection does not come about', () => {
+  it('sends the next attempt on another one', async () => {
+    const server = await receiver((_request, response) => response.end())
+    const answers = [
+      new Promise<ResolvedAddress[]>(() => {}),
+      Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
+    ]
+    const resolve = (): Promise<ResolvedAddress[]> => answers.shift() as Promise<ResolvedAddress[]>
+    const sender = createNodeSender({ policy: { allowInsecure: true }, resolve })
+    open.push(() => sender.close())
+    const url = `http://stuck.example.com:${server.port}/`
+    const send = (timeoutMs: number) => sender.send({ url, headers: {}, body: '', timeoutMs })
+    expect(await send(50)).toMatchObject({ kind: 'error', reason: 'timeout' })
+    expect(await send(5000)).toMatchObject({ kind: 'answer', status: 200 })
   })
 })
 

@@ -20,6 +20,8 @@ export interface Changes {
   has(offset: number): boolean
   /** Rows that wait to be written. */
   readonly size: number
+  /** A flush is under way. */
+  readonly flying: boolean
   /** There is something that is worth a statement of its own. */
   readonly dirty: boolean
   take(): TakenChanges
@@ -69,6 +71,9 @@ export function createChanges(): Changes {
     has: (offset) => pending.rows.has(offset) || flying?.rows.has(offset) === true,
     get size() {
       return pending.rows.size
+    },
+    get flying() {
+      return flying !== null
     },
     get dirty() {
       return (

@@ -2,7 +2,6 @@ import type { Db } from '../../db/port.ts'
 import type { Ports, TimerHandle } from '../../ports.ts'
 import type { StoredEvent } from '../../streams/event.ts'
 import type { Outcome } from '../outcome.ts'
-import { cleanLine } from '../answer-text.ts'
 import type { Cancel } from '../cancel.ts'
 import type { SendResult } from '../sender.ts'
 import { unlimited, type Allowance } from './allowance.ts'
@@ -19,7 +18,7 @@ import { createTroubles, type Troubles } from './troubles.ts'
 
 /** Makes attempts and judges them; see attempt.ts for the real one. */
 export interface Delivery {
-  /** Makes one attempt to deliver an event to a webhook. Never rejects. */
+  /** Makes one attempt to deliver an event to a webhook. */
   attempt(webhook: ClaimedWebhook, event: StoredEvent, cancel: Cancel): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome
@@ -268,7 +267,7 @@ export class Engine {
       limiter: this.#limiter,
       loadDue: (ids) => this.#statements.loadDue(ids),
       loadUnits: (webhookId, units) => this.#statements.loadUnits(webhookId, units),
-      deliver: (webhook, event, cancel) => attemptSafely(delivery, webhook, event, cancel),
+      deliver: (webhook, event, cancel) => delivery.attempt(webhook, event, cancel),
       judge: (webhook, event, attempt, result) => delivery.judge(webhook, event, attempt, result),
       requestFlush: (withinMs) => this.#flusher.request(withinMs),
       requestRelease: (atOnce) => this.#requestRelease(atOnce),
@@ -282,15 +281,3 @@ export class Engine {
 
 /** Time to write the last outcomes in, after the deadline. */
 const stopGraceMs = 2_000
-
-/** An attempt that breaks in itself is a failed one: it must not end the process, nor stay open for ever. */
-async function attemptSafely(
-  delivery: Delivery,
-  ...[webhook, event, cancel]: Parameters<Delivery['attempt']>
-): Promise<SendResult> {
-  try {
-    return await delivery.attempt(webhook, event, cancel)
-  } catch (error) {
-    return { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
-  }
-}

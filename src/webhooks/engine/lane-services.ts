@@ -18,7 +18,7 @@ export interface LaneServices {
   limiter: Limiter
   loadDue(webhookIds: readonly string[]): Promise<LoadedDelivery[]>
   loadUnits(webhookId: string, units: readonly string[]): Promise<LoadedDelivery[]>
-  /** Makes one attempt. Never rejects. */
+  /** Makes one attempt. Should it break in itself, the lane takes that for a failed one. */
   deliver(webhook: ClaimedWebhook, event: StoredEvent, cancel: Cancel): Promise<SendResult>
   /** @param attempt which attempt it was, from 1 */
   judge(webhook: ClaimedWebhook, event: StoredEvent, attempt: number, result: SendResult): Outcome

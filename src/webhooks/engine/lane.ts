@@ -1,6 +1,6 @@
 import type { StoredEvent } from '../../streams/event.ts'
-import { typeMatcher } from '../../streams/type-filter.ts'
 import type { SendResult } from '../sender.ts'
+import { cleanLine } from '../answer-text.ts'
 import { createCancel } from '../cancel.ts'
 import { createLinkedList } from '../linked-list.ts'
 import { createAlarm, type Alarm } from './alarm.ts'
@@ -13,11 +13,12 @@ import type { LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import type { Place } from './limiter.ts'
+import { matcherOf } from './matcher.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
 import { createSignal, type Signal } from './signal.ts'
-import { createUnits, unitOf, type Item, type Units } from './units.ts'
+import { createUnits, itemOf, type Item, type Units } from './units.ts'
 import { createWindow, type Window } from './window.ts'
 
 /**
@@ -49,6 +50,11 @@ export class Lane {
   #stopped = false
   /** While it stops, what lies below is still sent: above it something was, which would be sent again. */
   #finishBelow = 0
+  #awaitsPlace = false
+  readonly #onPlace = (): void => {
+    this.#awaitsPlace = false
+    this.#goOn()
+  }
   readonly #lease: Lease
   #stored: { offset: number; saturated: boolean }
 
@@ -86,20 +92,25 @@ export class Lane {
   async run(dueNow: readonly LoadedDelivery[]): Promise<void> {
     if (dueNow.length > 0) this.#recorded.begin(dueNow)
     while (this.#isOpen()) {
-      if (this.#phase === 'working') this.#recorded.load()
-      try {
-        this.#fill()
-      } catch (error) {
-        this.#alarm.ring(this.#services.onError(error, this.webhook.id))
-      }
-      this.#spillSlow()
-      this.#dispatch()
+      this.#step()
       if (this.#isBusy()) await this.#signal.wait()
       else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen()) this.#phase = 'releasing'
     }
     this.#services.requestRelease(this.#stopped)
     while (this.#phase === 'releasing') await this.#signal.wait()
     this.#alarm.cancel()
+  }
+
+  /** Does what can be done now. */
+  #step(): void {
+    if (this.#phase === 'working') this.#recorded.load()
+    try {
+      this.#fill()
+    } catch (error) {
+      this.#alarm.ring(this.#services.onError(error, this.webhook.id))
+    }
+    this.#spillSlow()
+    this.#dispatch()
   }
 
   /** There may be new events. */
@@ -246,21 +257,25 @@ export class Lane {
       if ('readTo' in next) this.#window.scannedTo(next.readTo)
       else this.#take(next)
     }
-    // room is made by storing how far it has come
-    const { storable } = this.#window
-    if (this.#wantsMore() && (storable > 0 || this.#changes.size > 0)) this.#services.requestFlush(0)
+    if (this.#wantsMore() && !this.#hasRoom()) this.#makeRoom()
+  }
+
+  /**
+   * Room is made by storing how far it has come: once half of what was taken is through, so that the rest is sent
+   * meanwhile. Sooner, flush would follow on flush, each for the few events that came through during the one before.
+   * Where all the rest has to wait, for one key say, an eighth will do.
+   */
+  #makeRoom(): void {
+    const { maxWindow } = this.#services.settings
+    const { storable, open } = this.#window
+    const enough = storable > 0 && (open <= maxWindow / 2 || (!this.#hasReady() && storable >= maxWindow / 8))
+    if ((enough || this.#changes.size >= maxWindow) && !this.#changes.flying) this.#services.requestFlush(0)
   }
 
   #take(event: StoredEvent): void {
     if (!this.#matches(event)) return this.#window.scannedTo(event.offset)
     const entry = this.#window.add(event.offset, event.dataText.length)
-    const item: Item = {
-      event,
-      unit: unitOf(this.webhook.ordering, event),
-      attempts: 0,
-      entry,
-      hasRow: false,
-    }
+    const item = itemOf(event, this.webhook.ordering, entry)
     if (this.#units.place(item) === 'blocked') this.#block(item)
   }
 
@@ -287,20 +302,34 @@ export class Lane {
   #awaitPlace(): void {
     const { limiter } = this.#services
     if (this.#phase === 'stopping' && limiter.spent) this.#finishBelow = 0
-    else limiter.onFree(this.#host, this.#signal.fire)
+    else if (!this.#awaitsPlace) {
+      this.#awaitsPlace = true
+      limiter.onFree(this.#host, this.#onPlace)
+    }
   }
 
   async #send(item: Item, place: Place): Promise<void> {
-    const { clock, limiter, deliver } = this.#services
     this.#pacing.sent()
     this.#sent = true
-    const link = this.#sending.add({ item, since: clock.now() })
-    const result = await deliver(this.webhook, item.event, this.#cancel)
+    const link = this.#sending.add({ item, since: place.since })
+    let result: SendResult
+    try {
+      result = await this.#services.deliver(this.webhook, item.event, this.#cancel)
+    } catch (error) {
+      // it must not end the process, nor stay open for ever
+      result = { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+    }
     this.#sending.remove(link)
     this.#recorded.gaveUp(item)
-    limiter.leave(place)
+    this.#services.limiter.leave(place)
     if (this.#phase !== 'ended') this.#settle(item, result)
-    this.#signal.fire()
+    this.#goOn()
+  }
+
+  /** Here and now, since waking `run` for each delivery is felt. */
+  #goOn(): void {
+    if (this.#isOpen()) this.#step()
+    if (!this.#isBusy()) this.#signal.fire()
   }
 
   #settle(item: Item, result: SendResult): void {
@@ -365,11 +394,4 @@ export class Lane {
     if (item.entry === null || !item.hasRow) return
     this.#changes.put(rowOf(item, { state: 'retrying', attempts: item.attempts }))
   }
-}
-
-/** Which events of the stream are to be sent: those of the types asked for that have no row yet. */
-function matcherOf({ types, recorded }: ClaimedWebhook): (event: StoredEvent) => boolean {
-  const matches = typeMatcher(types)
-  const known = new Set(recorded)
-  return ({ type, offset }) => matches(type) && !known.has(offset)
 }

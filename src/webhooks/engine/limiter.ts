@@ -1,5 +1,5 @@
 import type { Clock } from '../../ports.ts'
-import { createLinkedList, type Link } from '../linked-list.ts'
+import { createLinkedList, type Link, type LinkedList } from '../linked-list.ts'
 import { createAlarm } from './alarm.ts'
 import { unlimited, type Allowance } from './allowance.ts'
 
@@ -16,7 +16,7 @@ export interface Limiter {
   /** Takes a place for a send to the host; null when none is free. */
   tryEnter(host: string): Place | null
   leave(place: Place): void
-  /** Calls back once, when a place for the host may have come free. */
+  /** Calls back once, when a place for the host may have come free; who has waited longest first. */
   onFree(host: string, callback: () => void): void
   /** No place will come free any more: the platform's requests are spent. */
   readonly spent: boolean
@@ -41,13 +41,15 @@ const maxSlow = 4_096
 export function createLimiter(options: LimiterOptions): Limiter {
   const { clock, total = 256, perHost = 128, allowance = unlimited } = options
   const perHostNow = new Map<string, number>()
-  const waiting = new Map<string, Set<() => void>>()
+  const waiting = new Map<string, LinkedList<() => void>>()
   /** Those that count, in the order in which they were taken. */
   const places = createLinkedList<Place>()
   let slow = 0
   const alarm = createAlarm(clock, () => {
     if (discountSlow()) wakeAll()
   })
+
+  const isFull = (host: string): boolean => places.size >= total || (perHostNow.get(host) ?? 0) >= perHost
 
   function discount(place: Place): void {
     if (place.link !== null) places.remove(place.link)
@@ -74,22 +76,20 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return slow > before
   }
 
-  /** Wakes as many as there are places: a thousand that fight over one would cost a thousand looks each time. */
+  /**
+   * Wakes as many as there are places: a thousand that fight over one would cost a thousand looks each time. Whoever
+   * wants another place after that stands at the end.
+   */
   function wake(host: string, count: number): void {
     const callbacks = waiting.get(host)
     if (callbacks === undefined) return
-    for (const callback of [...callbacks].slice(0, count)) {
-      callbacks.delete(callback)
-      callback()
-    }
+    for (let left = Math.min(count, callbacks.size); left > 0 && !isFull(host); left--) callbacks.take()?.()
     if (callbacks.size === 0 && waiting.get(host) === callbacks) waiting.delete(host)
   }
 
   function wakeAll(): void {
     for (const host of [...waiting.keys()]) wake(host, Infinity)
   }
-
-  const isFull = (host: string): boolean => places.size >= total || (perHostNow.get(host) ?? 0) >= perHost
 
   return {
     tryEnter(host) {
@@ -114,8 +114,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
       return allowance.low
     },
     onFree(host, callback) {
-      const callbacks = waiting.get(host) ?? new Set()
-      waiting.set(host, callbacks.add(callback))
+      const callbacks = waiting.get(host) ?? createLinkedList<() => void>()
+      callbacks.add(callback)
+      waiting.set(host, callbacks)
       discountSlow()
     },
   }

@@ -70,6 +70,11 @@ export function unitOf(ordering: 'stream' | 'key' | 'none', event: StoredEvent):
   return ordering === 'key' ? event.key : null
 }
 
+/** An event just taken from the stream. */
+export function itemOf(event: StoredEvent, ordering: 'stream' | 'key' | 'none', entry: WindowEntry): Item {
+  return { event, unit: unitOf(ordering, event), attempts: 0, entry, hasRow: false }
+}
+
 /** @param inTrouble the units that have rows in `deliveries` at the start */
 export function createUnits(inTrouble: readonly string[]): Units {
   const units = new Map<string, Unit>()
@@ -95,7 +100,8 @@ export function createUnits(inTrouble: readonly string[]): Units {
 
   function setReload(name: string, reload: Unit['reload']): void {
     const unit = units.get(name)
-    if (unit === undefined) return
+    // as it is with nearly every event
+    if (unit === undefined || unit.reload === reload) return
     unit.reload = reload
     wanted.delete(name)
     afterFlush.delete(name)
@@ -157,7 +163,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       units.set(item.unit, unit)
       return takeInto(unit, item)
     },
-    next: ready.take,
+    next: () => ready.take(),
     nextBelow(offset) {
       const link = firstBelow(offset)
       if (link !== null) ready.remove(link)

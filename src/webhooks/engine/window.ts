@@ -23,6 +23,8 @@ export interface Window {
   readonly scanned: number
   /** Events above the stored offset: what would be sent again if this process died now. */
   readonly size: number
+  /** Those that are not settled. */
+  readonly open: number
   /** Settled ones above the stored offset, which storing the low-water mark takes away. */
   readonly storable: number
   /** Size of those that hold the low-water mark back, or stand behind one that does. */
@@ -37,6 +39,7 @@ export function createWindow(offset: number): Window {
   /** The first that is not settled. */
   let head = 0
   let scanned = offset
+  let open = 0
   let bytes = 0
 
   function passSettled(): void {
@@ -56,11 +59,14 @@ export function createWindow(offset: number): Window {
       const entry = { offset: at, bytes: size, settled: false }
       entries.push(entry)
       bytes += size
+      open++
       scanned = at
       return entry
     },
     settle(entry) {
+      if (entry.settled) return
       entry.settled = true
+      open--
       passSettled()
     },
     scannedTo: (at) => void (scanned = Math.max(scanned, at)),
@@ -69,10 +75,14 @@ export function createWindow(offset: number): Window {
       compact()
     },
     rewind(at) {
-      entries = entries.slice(first).filter((entry) => entry.offset <= at)
+      const left = entries.slice(first)
+      entries = left.filter((entry) => entry.offset <= at)
+      // whoever still holds one of the others settles nothing with it
+      for (const entry of left) if (entry.offset > at) entry.settled = true
       first = 0
       head = 0
       bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
+      open = entries.reduce((count, { settled }) => count + (settled ? 0 : 1), 0)
       scanned = at
       passSettled()
     },
@@ -83,6 +93,9 @@ export function createWindow(offset: number): Window {
     },
     get size() {
       return entries.length - first
+    },
+    get open() {
+      return open
     },
     get storable() {
       return head - first
