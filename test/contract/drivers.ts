@@ -101,9 +101,8 @@ function onDatabase(
 const startMs = 180_000
 
 let sharedPglite: PGlite | undefined
-afterAll(() => sharedPglite?.close())
 
-/** One per test file, emptied for each suite: on a busy machine a PGlite takes many seconds to start. */
+/** One per process, emptied for each suite: on a busy machine a PGlite takes many seconds to start. */
 async function onPglite(): Promise<ContractDatabase> {
   sharedPglite ??= new PGlite()
   await sharedPglite.exec('drop schema if exists millrace cascade')
