@@ -51,6 +51,31 @@ describe('connections', () => {
     expect(lent(server, connections, 2)).not.toContain(a)
   })
 
+  it('to a host that cannot be reached, or breaks off, are forgotten once the request is given up', async () => {
+    const { server, connections } = await start()
+    const exchange = (client: Client): Promise<unknown> =>
+      new Promise((resolve) => {
+        const over = (): void => {
+          connections.giveBack(server.origin, client)
+          resolve(client)
+        }
+        client.dispatch(
+          { path: '/', method: 'POST' },
+          { onRequestStart() {}, onResponseEnd: over, onResponseError: over },
+        )
+      })
+    const [kept] = lent(server, connections, 1)
+    await exchange(kept!)
+    expect(lent(server, connections, 1)).toEqual([kept])
+    await server.close()
+    await exchange(kept!)
+    await vi.waitFor(() => expect(kept!.destroyed).toBe(true), { timeout: 10_000 })
+    const [refused] = lent(server, connections, 1)
+    expect(refused).not.toBe(kept)
+    await exchange(refused!)
+    await vi.waitFor(() => expect(refused!.destroyed).toBe(true), { timeout: 10_000 })
+  })
+
   it('all end when they are destroyed, also those that are lent', async () => {
     const { server, connections } = await start()
     const clients = lent(server, connections, 3)
