@@ -9,15 +9,17 @@ let database: TestDatabase
 let gateway: NeonGateway
 let sql: ReturnType<typeof neon<false, false>>
 
+let undo: () => void
 beforeAll(async () => {
   database = await createTestDatabase()
   gateway = await startGateway(database.url)
-  useGateway(gateway)
+  undo = useGateway(gateway)
   sql = neon(database.url)
   await sql`create table public.item (id int primary key check (id > 0), label text)`
 })
 
 afterAll(async () => {
+  undo()
   await gateway.close()
   await database.drop()
 })

@@ -10,13 +10,15 @@ import { startGateway, useGateway } from '../support/gateway.ts'
 let database: TestDatabase
 let gateway: NeonGateway
 
+let undo: () => void
 beforeAll(async () => {
   database = await createTestDatabase()
   gateway = await startGateway(database.url)
-  useGateway(gateway)
+  undo = useGateway(gateway)
 })
 
 afterAll(async () => {
+  undo()
   await gateway.close()
   await database.drop()
 })

@@ -9,13 +9,22 @@ export function startGateway(databaseUrl: string): Promise<NeonGateway> {
 }
 
 /**
- * Points the real Neon driver at a gateway. The settings hold for the whole
- * process: one gateway at a time per test file.
+ * Points the real Neon driver at a gateway. The settings hold for the whole process: one gateway at a time, and
+ * what is returned undoes them, for the next test file.
  */
-export function useGateway(gateway: NeonGateway): void {
+export function useGateway(gateway: NeonGateway): () => void {
+  const { fetchEndpoint, wsProxy, useSecureWebSocket, pipelineConnect, webSocketConstructor } = neonConfig
   neonConfig.fetchEndpoint = `http://${gateway.host}:${gateway.port}/sql`
   neonConfig.wsProxy = `${gateway.host}:${gateway.port}/v2`
   neonConfig.useSecureWebSocket = false
   neonConfig.pipelineConnect = false
   neonConfig.webSocketConstructor = WebSocket
+  return () =>
+    void Object.assign(neonConfig, {
+      fetchEndpoint,
+      wsProxy,
+      useSecureWebSocket,
+      pipelineConnect,
+      webSocketConstructor,
+    })
 }

@@ -252,10 +252,9 @@ describe.each(senders)('the %s sender', (_name, create) => {
 describe('the Node sender alone', () => {
   it('keeps the connection for the next attempt, and reads no proxy from the environment', async () => {
     const server = await receiver((_request, response) => response.end('ok'))
-    const before = { ...process.env }
     for (const name of ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY'])
-      process.env[name] = 'http://127.0.0.1:9'
-    open.push(async () => void (process.env = before))
+      vi.stubEnv(name, 'http://127.0.0.1:9')
+    open.push(async () => void vi.unstubAllEnvs())
     const sender = createNodeSender({ policy: { allowInsecure: true } })
     open.push(() => sender.close())
     for (let attempt = 0; attempt < 10; attempt++) {

@@ -7,6 +7,8 @@ export interface CountingDb {
   db: Db
   /** In the order they were sent. */
   statements: string[]
+  /** How many were sent and not yet answered, or failed. */
+  underWay(): number
   /** Called with each statement before it is sent; what it throws is what the caller gets. */
   before(hook: (text: string) => void | Promise<void>): void
   /** Called after each statement was answered; what it throws the caller gets instead of the answer. */
@@ -17,6 +19,7 @@ export interface CountingDb {
 export function countStatements(db: Db): CountingDb {
   const statements: string[] = []
   const dialect = new PgDialect()
+  let underWay = 0
   let before: (text: string) => void | Promise<void> = () => {}
   let after: (text: string) => void | Promise<void> = () => {}
 
@@ -24,7 +27,8 @@ export function countStatements(db: Db): CountingDb {
     const { sql: text } = dialect.sqlToQuery(query)
     statements.push(text)
     await before(text)
-    const answer: unknown = await db.drizzle.execute(query)
+    underWay++
+    const answer: unknown = await db.drizzle.execute(query).finally(() => underWay--)
     await after(text)
     return answer
   }
@@ -35,6 +39,7 @@ export function countStatements(db: Db): CountingDb {
   return {
     db: { ...db, drizzle },
     statements,
+    underWay: () => underWay,
     before: (hook) => void (before = hook),
     after: (hook) => void (after = hook),
   }
