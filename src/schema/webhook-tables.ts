@@ -38,7 +38,7 @@ export function webhookTables(schema: PgSchema) {
       failingSince: timestamptz('failing_since'),
       leaseToken: uuid('lease_token'),
       leaseUntil: timestamptz('lease_until'),
-      /** Counts the holders of the lease. */
+      /** Counts the holders of the lease, and the changes that end what a claim brought. */
       leaseFence: bigint('lease_fence', { mode: 'number' }).notNull().default(0),
       createdAt: timestamptz('created_at')
         .notNull()

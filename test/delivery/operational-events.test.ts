@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createSystemPorts, systemClock } from '../../src/system-ports.ts'
 import { claimWebhooks } from '../../src/webhooks/engine/claim-webhooks.ts'
 import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webhooks/engine/flush-outcomes.ts'
 import { resumeWebhook } from '../../src/webhooks/operations/set-state.ts'
@@ -128,8 +128,8 @@ describe('operational events', () => {
 
   it('tell of each rotation of a secret, and until when both sign', async () => {
     const { id } = await world.webhook()
-    const first = await rotateSecret(world.db, id, {}, { sealer: null })
-    const second = await rotateSecret(world.db, id, { overlapMs: 0 }, { sealer: null })
+    const first = await rotateSecret(world.db, id, {}, { sealer: null, clock: systemClock })
+    const second = await rotateSecret(world.db, id, { overlapMs: 0 }, { sealer: null, clock: systemClock })
     const notice = (overlapUntil: string) => {
       return {
         type: 'webhook.secret_rotated',
@@ -221,7 +221,7 @@ describe('operational events', () => {
     expect(deaths).toHaveLength(3)
     // once it works again, that is not told either, but that it is gone for good is
     world.receiver.answer(({ path }) => ({ status: path === '/b' ? 410 : 200 }))
-    await rotateSecret(world.db, id, {}, { sealer: null })
+    await rotateSecret(world.db, id, {}, { sealer: null, clock: systemClock })
     const events = await world.until<Told>(toldQuery, (rows) => rows.length >= 3)
     await allDone()
     expect(await told()).toEqual(events)

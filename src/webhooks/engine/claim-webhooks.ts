@@ -49,6 +49,10 @@ export interface ClaimedWebhook {
   dueInMs: number | null
   /** Every secret that signs, the current one first. */
   secrets: { id: string; sealed: string }[]
+  /** Milliseconds until the first of them no longer does; null: none has an end. */
+  secretsForMs: number | null
+  /** Counts the claims of the webhook, and the changes that end what a claim brought. */
+  fence: number
   /** Deliveries beyond the offset that have a row, dead ones too: not to be taken from the stream again. */
   recorded: number[]
   /** Ordering units in which something is retrying or blocked. */

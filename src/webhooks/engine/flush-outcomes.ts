@@ -54,6 +54,8 @@ export interface FlushedLane {
   state: 'active' | 'paused' | 'disabled'
   /** Milliseconds until its earliest retry is due; null: it has none. */
   dueInMs: number | null
+  /** As in the claim, unless what it brought was changed since. */
+  fence: number
 }
 
 /** What became of a flush. */
@@ -104,7 +106,7 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ${announced(db, flushNotices(db))}
     select
       (select coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state,
-        'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
+        'fence', f.lease_fence, 'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
         as held,
       (select coalesce(json_agg(w.id), '[]') from ${webhooks} w
         join lane l on l.id = w.id and l.token = w.lease_token
@@ -227,7 +229,7 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
         updated_at = case when w.state = 'active' and ${disabled()} then clock_timestamp() else w.updated_at end
       from lane l join held h on h.id = l.id
       where w.id = l.id
-      returning w.id, w.state, w.state_reason, w.due_at
+      returning w.id, w.state, w.state_reason, w.due_at, w.lease_fence
     )`
 }
 
