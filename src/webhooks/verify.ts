@@ -40,7 +40,7 @@ export interface VerifiedWebhook {
 
 const defaultToleranceSeconds = 300
 
-/** A rotation needs two. Each costs a pass over the body, so a sender may not ask for thousands. */
+/** A rotation needs two, and Millrace never makes more than 8. Each costs a pass over the body, so a sender may not ask for thousands. */
 const maxSignatures = 16
 
 /**

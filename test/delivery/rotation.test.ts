@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/system-ports.ts'
 import { claimWebhooks } from '../../src/webhooks/engine/claim-webhooks.ts'
@@ -119,6 +120,24 @@ describe('rotation of a secret', () => {
     const rows = await world.sql<{ sealed: string }>(current)
     expect(rows).toHaveLength(1)
     expect(rotated.map(({ secret }) => secret)).toContain(rows[0]!.sealed)
+  })
+
+  it('thirty times leaves what ours and the independent verifier take, the youngest secrets only', async () => {
+    const { id, secret: first } = await world.webhook()
+    const secrets = [first]
+    for (let times = 0; times < 30; times++) {
+      secrets.push((await rotateSecret(world.db, id, {}, rules)).secret)
+    }
+    world.start({ engine })
+    const request = await sent()
+    expect(await signers(request, secrets)).toEqual(secrets.slice(-8))
+    expect(signatures(request)).toBe(8)
+    for (const secret of secrets.slice(-8)) {
+      const headers = request.headers as Record<string, string>
+      expect(new Webhook(secret).verify(request.body, headers)).toBeTruthy()
+    }
+    const rows = await world.sql('select from millrace.webhook_secrets')
+    expect(rows).toHaveLength(8)
   })
 })
 

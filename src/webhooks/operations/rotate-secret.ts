@@ -32,12 +32,18 @@ export interface RotatedSecret {
 const dayMs = 86_400_000
 const maxOverlapMs = 7 * dayMs
 
+/**
+ * So many secrets of a webhook sign at once, the current one among them. Enough for rotations that were repeated
+ * because their answers were lost, and half of what a receiver checks (`maxSignatures` in verify.ts).
+ */
+const maxSecrets = 8
+
 /** Losing to a rotation that runs at this moment, or to a claim, hardly happens twice. */
 const maxTries = 5
 
 /**
  * Gives a webhook a new secret. Until the overlap ends both sign; a later rotation starts an overlap of its
- * own. Returns once the worker that was delivering knows: what it sends from then on is signed anew, only what
+ * own, and the 8 youngest secrets sign at most: the oldest goes before its time. Returns once the worker that was delivering knows: what it sends from then on is signed anew, only what
  * it had on its way may still arrive. One statement after one that reads the webhook's kind, and what
  * {@link awaitQuiet} asks.
  *
@@ -100,7 +106,12 @@ function replaceStatement(db: Db, id: string, sealed: string, overlapMs: number)
         update ${webhookSecrets} k set expires_at = t.until from target t
         where k.webhook_id = t.id and k.expires_at is null
       ), gone as (
-        delete from ${webhookSecrets} k using target t where k.webhook_id = t.id and k.expires_at <= clock_timestamp()
+        delete from ${webhookSecrets} k using target t where k.webhook_id = t.id and (
+          k.expires_at <= clock_timestamp() or k.id in (
+            select o.id from ${webhookSecrets} o
+            where o.webhook_id = t.id and o.expires_at > clock_timestamp()
+            -- beside these the current one, which expires now, and the new one
+            order by o.created_at desc offset ${maxSecrets - 2}::integer))
       ), made as (
         insert into ${webhookSecrets} (id, webhook_id, sealed)
         select ${crypto.randomUUID()}::text, t.id, ${sealed}::text from target t
