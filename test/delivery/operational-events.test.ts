@@ -24,6 +24,8 @@ const openWork = `select count(*)::integer as open from millrace.webhooks w wher
   or w."offset" < (select max("offset") from millrace.events e where e.stream_id = w.stream_id)
   or exists (select from millrace.deliveries d where d.webhook_id = w.id and d.state <> 'dead'))`
 
+const failedTooLong = `update millrace.webhooks set disable_after = now() - interval '1 day'`
+
 describe('operational events', () => {
   let world: World
   beforeEach(async () => {
@@ -106,12 +108,35 @@ describe('operational events', () => {
     expect(await told()).toEqual([{ type: 'webhook.recovered', key: id, data }])
   })
 
+  it.each(['410 disabled it', 'five days of failing disabled it', 'it was paused'])(
+    'tell of the first success after it was resumed, though %s, and since when it had failed',
+    async (why) => {
+      const { id } = await world.webhook()
+      await world.publish(['k'])
+      const token = await leased()
+      await flush(lane(id, token, { failed: true }))
+      const [failing] = await world.sql<{ since: Date }>(
+        'select failing_since as since from millrace.webhooks',
+      )
+      await world.sql(why.startsWith('five') ? failedTooLong : 'select')
+      const disable = why.startsWith('410') ? 'answered 410 Gone' : null
+      await flush(lane(id, token, { failed: true, disable, release: true }))
+      if (disable === null)
+        await world.sql(`update millrace.webhooks set state = 'paused' where state = 'active'`)
+      await resumeWebhook(world.db, id)
+      for (let times = 0; times < 2; times++)
+        await flush(lane(id, await leased(), { succeeded: true, release: true }))
+      const recovered = (await told()).filter(({ type }) => type === 'webhook.recovered')
+      expect(recovered).toHaveLength(1)
+      expect(new Date(String(recovered[0]!.data.failingSince))).toEqual(failing!.since)
+    },
+  )
+
   it('tell once that five days of failing disabled a webhook; enabled again, it may happen again', async () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
-    const failing = `update millrace.webhooks set failing_since = now() - interval '6 days'`
     for (let times = 1; times <= 2; times++) {
-      await world.sql(failing)
+      await world.sql(failedTooLong)
       const token = await leased()
       for (let flushes = 0; flushes < 2; flushes++)
         await flush(lane(id, token, { failed: true, release: flushes === 1 }))
@@ -145,7 +170,7 @@ describe('operational events', () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
     await leased()
-    await world.sql(`update millrace.webhooks set failing_since = now() - interval '6 days'`)
+    await world.sql(failedTooLong)
     const stale = crypto.randomUUID()
     await flush(lane(id, stale, { rows: [dead(1)], failed: true, disable: 'gone' }))
     await flush(lane(id, stale, { succeeded: true }))

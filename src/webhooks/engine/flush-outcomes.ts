@@ -218,11 +218,16 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
             where r.id = w.id and r.state = 'retrying'),
           (select clock_timestamp() where w.id in (select p.webhook_id from promotion p))),
         failing_since = case
-          -- whoever enables it again gives it its five days anew
-          when ${disabled()} or (l.succeeded and not l.failed) then null
+          when l.succeeded and not l.failed then null
           when l.succeeded then clock_timestamp()
           when l.failed then coalesce(w.failing_since, clock_timestamp())
           else w.failing_since end,
+        disable_after = case
+          -- whoever enables it again gives it its five days anew
+          when ${disabled()} or (l.succeeded and not l.failed) then null
+          when l.succeeded then clock_timestamp() + ${failingLimit}
+          when l.failed then coalesce(w.disable_after, clock_timestamp() + ${failingLimit})
+          else w.disable_after end,
         state = case when w.state = 'active' and ${disabled()} then 'disabled' else w.state end,
         state_reason = case when w.state <> 'active' then w.state_reason else coalesce(l.disable,
           case when ${disabled()} then 'every attempt has failed for 5 days' end, w.state_reason) end,
@@ -235,7 +240,7 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
 
 function disabled(): SQL {
   return sql`(l.disable is not null
-    or (l.failed and not l.succeeded and w.failing_since < clock_timestamp() - ${failingLimit}))`
+    or (l.failed and not l.succeeded and w.disable_after < clock_timestamp()))`
 }
 
 function laneJson(lanes: readonly LaneFlush[]): string {
