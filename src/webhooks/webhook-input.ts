@@ -66,7 +66,10 @@ export interface WebhookInput {
   secret?: string
   /** 1 to 50, default 10. */
   maxAttempts?: number
-  /** Delays before each attempt in milliseconds, the first included: 1 to 50, each at most 7 days; null or absent: the default schedule. */
+  /**
+   * Delays before each attempt in milliseconds: 1 to 50, each at most 7 days, the first one 0, since the first
+   * attempt waits for nothing; past the end the last one counts. Null or absent: the default schedule.
+   */
   scheduleMs?: number[] | null
   /** Up to this percentage is added to each delay at random: 0 to 100, default 20. */
   jitterPercent?: number
@@ -118,7 +121,7 @@ export function parseWebhookChange(value: unknown, policy: TargetPolicy): Webhoo
 function checkedSettings(input: WebhookChange, policy: TargetPolicy): { url?: string; headers?: Headers } {
   const { url, types, scheduleMs, headers } = input
   if (types) assertTypeFilter(types)
-  if (scheduleMs) assertCount('scheduleMs', scheduleMs, maxAttempts)
+  if (scheduleMs) assertSchedule(scheduleMs)
   return {
     ...(url === undefined ? {} : { url: checkedUrl(url, policy) }),
     ...(headers ? { headers: validateCustomHeaders(headers) } : {}),
@@ -129,6 +132,16 @@ function checkedUrl(text: string, policy: TargetPolicy): string {
   const check = checkTargetUrl(text, policy)
   if (check.ok) return check.url.href
   throw new MillraceError('TARGET_FORBIDDEN', `url ${check.reason}`, { details: { field: 'url' } })
+}
+
+function assertSchedule(scheduleMs: number[]): void {
+  assertCount('scheduleMs', scheduleMs, maxAttempts)
+  if (scheduleMs[0] !== 0) {
+    throw invalidInput(
+      'scheduleMs[0]',
+      'must be 0: the first attempt waits for nothing, [1] is the first wait',
+    )
+  }
 }
 
 /** An empty filter is refused: it could be meant as everything, or as nothing. */
