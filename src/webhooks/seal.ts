@@ -16,6 +16,8 @@ export interface Sealer {
   open(sealed: string, context: string): Promise<string>
   /** Whether it was sealed under a previous key, and should be sealed anew. */
   isStale(sealed: string): boolean
+  /** The ids of all keys that open, as they stand in what is sealed. */
+  readonly keyIds: readonly string[]
 }
 
 /** Master keys: 32 bytes in base64, or a passphrase of 16 characters at least. */
@@ -54,6 +56,7 @@ export async function createSealer({ current, previous = [] }: SealerKeys): Prom
   return {
     seal: (text, context) => sealWith(sealing, text, context),
     open: (sealed, context) => openWith(keys, sealed, context),
+    keyIds: keys.map(({ id }) => id),
     isStale: (sealed) => sealedPattern.exec(sealed)?.[1] !== sealing.id,
   }
 }
