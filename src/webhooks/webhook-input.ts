@@ -16,8 +16,12 @@ type Headers = Record<string, string>
 
 const types = v.array(v.string())
 // v.record would leave out `__proto__` in silence; validateCustomHeaders looks at every name and value
-const headers = v.custom<Headers>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+const headers = v.pipe(
+  v.custom<Headers>(() => true),
+  v.check(
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'must be a JSON object of names and values',
+  ),
 )
 const delays = v.array(whole(0, maxDelayMs))
 const formats = v.picklist(['standard', 'raw', 'cloudevents', 'cloudevents-binary'])
@@ -90,7 +94,7 @@ export type WebhookChange = Partial<
 >
 
 /** Changing these would break the order, or the bytes, of what is already on its way. */
-const fixed = new Set(['stream', 'ordering', 'from', 'format', 'signature', 'secret'])
+const fixed = new Set(['stream', 'ordering', 'from', 'format', 'signature'])
 
 /**
  * Checks what a webhook is to be made of, and returns it as it will be stored.
@@ -111,6 +115,7 @@ export function parseWebhookInput(value: unknown, policy: TargetPolicy): Webhook
  */
 export function parseWebhookChange(value: unknown, policy: TargetPolicy): WebhookChange {
   for (const name of Object.keys(value as object)) {
+    if (name === 'secret') throw invalidInput(name, 'cannot be changed here: rotate it (rotate-secret)')
     if (fixed.has(name)) throw invalidInput(name, 'cannot be changed: make another webhook')
   }
   const input = parseShape(change, value, 'body') as WebhookChange

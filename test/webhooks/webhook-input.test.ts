@@ -17,6 +17,18 @@ describe('the settings of a webhook', () => {
     expect(() => parseWebhookChange(settings, policy)).toThrow(expect.objectContaining(problem))
   })
 
+  it.each([[[]], [['x-a']], ['x'], [1]])('refuse the headers %j', (headers) => {
+    const message = expect.stringContaining('must be a JSON object of names and values')
+    const problem = { code: 'INVALID_INPUT', details: { field: 'headers' }, message }
+    expect(() => parseWebhookInput({ ...least, headers }, policy)).toThrow(expect.objectContaining(problem))
+    expect(() => parseWebhookChange({ headers }, policy)).toThrow(expect.objectContaining(problem))
+  })
+
+  it('refuse to change the secret, and name what does', () => {
+    const problem = { details: { field: 'secret' }, message: expect.stringContaining('rotate-secret') }
+    expect(() => parseWebhookChange({ secret: 'x' }, policy)).toThrow(expect.objectContaining(problem))
+  })
+
   it.each([[[0]], [[0, 1_000]], [null]])('take the schedule %j', (scheduleMs) => {
     expect(parseWebhookChange({ scheduleMs }, policy)).toMatchObject({ scheduleMs })
   })
