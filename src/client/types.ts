@@ -127,7 +127,7 @@ export interface WebhookInput {
   secret?: string
   /** 1 to 50, default 10. */
   maxAttempts?: number
-  /** Delays before each attempt; null or absent: the default schedule. */
+  /** Milliseconds before each attempt, the first one 0; null or absent: the default schedule. */
   scheduleMs?: number[] | null
   /** 0 to 100, default 20. */
   jitterPercent?: number

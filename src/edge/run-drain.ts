@@ -30,6 +30,7 @@ export async function runDrain(
       ports,
       delivery: createDelivery({ sender, createSigner, sealer, ports }),
       environment: settings.environment,
+      keyIds: sealer?.keyIds,
       scope,
       budgetMs: budget.ms,
       maxRequests: budget.requests,

@@ -31,7 +31,8 @@ export function webhookActionRoutes(app: Hono, options: AppOptions): void {
   }
   action('pause', (id, body) => none(body, () => pauseWebhook(db, id, ports.clock)))
   action('resume', (id, body) => none(body, () => resumeWebhook(db, id)))
-  action('rotate-secret', (id, body) => rotateSecret(db, id, parseShape(rotation, body, 'body'), options))
+  const rules = { sealer: options.sealer, clock: ports.clock }
+  action('rotate-secret', (id, body) => rotateSecret(db, id, parseShape(rotation, body, 'body'), rules))
   action('seek', async (id, body) => ({ offset: await seekWebhook(db, id, targetOf(body)) }))
   action('redrive', async (id, body) => ({ redriven: await redriveWebhook(db, id, sinceOf(body)) }))
   action('test', (id, body, signal) => none(body, () => sendTest(options, id, signal)))

@@ -62,6 +62,7 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
       ...setup.engine,
     },
     environment: settings.environment,
+    keyIds: sealer?.keyIds,
   })
   const stop = new AbortController()
   const feed = createFeed(setup, { forwarder, engine, signal: stop.signal })

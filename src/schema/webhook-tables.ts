@@ -36,9 +36,11 @@ export function webhookTables(schema: PgSchema) {
       saturated: boolean('saturated').notNull().default(false),
       /** Since when every attempt has failed; null after a success. */
       failingSince: timestamptz('failing_since'),
+      /** A failure after this time disables it; null: the next failure sets it anew. */
+      disableAfter: timestamptz('disable_after'),
       leaseToken: uuid('lease_token'),
       leaseUntil: timestamptz('lease_until'),
-      /** Counts the holders of the lease. */
+      /** Counts the holders of the lease, and the changes that end what a claim brought. */
       leaseFence: bigint('lease_fence', { mode: 'number' }).notNull().default(0),
       createdAt: timestamptz('created_at')
         .notNull()

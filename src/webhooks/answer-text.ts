@@ -3,9 +3,12 @@ import { joinBytes } from '../json/join-bytes.ts'
 /** So much of an answer's body is read and kept: enough for an error page's message. */
 export const maxAnswerBytes = 16 * 1024
 
-/** All control characters but line feed and tab, NUL first of all: Postgres cannot store it. */
+/**
+ * All control characters but line feed and tab, NUL first of all: Postgres cannot store it. Those that turn the
+ * direction of writing too: with them, a line of a log reads as another one.
+ */
 // oxlint-disable-next-line no-control-regex -- control characters are what it is about
-const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+const controlCharacters = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\p{Bidi_Control}]/gu
 
 /** Collects the start of an answer's body. */
 export interface AnswerCollector {
@@ -52,7 +55,7 @@ export function encodedNote(contentEncoding: string): string {
 /** One line of clean text, at most 300 characters, for messages of errors. */
 export function cleanLine(text: string): string {
   return text
-    .replace(/[\s\p{Cc}]+/gu, ' ')
+    .replace(/[\s\p{Cc}\p{Bidi_Control}]+/gu, ' ')
     .trim()
     .slice(0, 300)
 }

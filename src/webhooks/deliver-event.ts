@@ -142,12 +142,14 @@ function createIsoText(): (time: Date) => string {
 function createSignerCache({ createSigner, sealer }: DeliveryOptions) {
   const signers = new Map<string, Promise<Signer | SendFailure>>()
 
-  async function make({ id, secrets }: ClaimedWebhook): Promise<Signer | SendFailure> {
+  async function make({ id, secrets }: ClaimedWebhook, key: string): Promise<Signer | SendFailure> {
     try {
       return await createSigner(
         await Promise.all(secrets.map(({ sealed }) => openSecret(sealer, sealed, id))),
       )
     } catch {
+      // somebody may seal it anew, under a key that is known here
+      signers.delete(key)
       const message =
         'the signing secret cannot be opened: is MILLRACE_ENCRYPTION_KEY the one it was sealed with?'
       return { kind: 'error', reason: 'protocol', message, durationMs: 0 }
@@ -158,7 +160,7 @@ function createSignerCache({ createSigner, sealer }: DeliveryOptions) {
     const key = `${webhook.id} ${webhook.secrets.map(({ id }) => id).join(' ')}`
     let signer = signers.get(key)
     if (signer === undefined) {
-      signer = make(webhook)
+      signer = make(webhook, key)
       signers.set(key, signer)
       const [oldest] = signers.keys()
       if (signers.size > keptSigners && oldest !== undefined) signers.delete(oldest)

@@ -16,6 +16,8 @@ export interface Sealer {
   open(sealed: string, context: string): Promise<string>
   /** Whether it was sealed under a previous key, and should be sealed anew. */
   isStale(sealed: string): boolean
+  /** The ids of all keys that open, as they stand in what is sealed. */
+  readonly keyIds: readonly string[]
 }
 
 /** Master keys: 32 bytes in base64, or a passphrase of 16 characters at least. */
@@ -46,14 +48,16 @@ export function isSealed(text: string): boolean {
 
 /**
  * Makes a sealer with AES-256-GCM under the current master key.
- * @throws INVALID_SETTING when a key is too short
+ * @throws INVALID_SETTING naming the variable of a key that is too short
  */
 export async function createSealer({ current, previous = [] }: SealerKeys): Promise<Sealer> {
-  const keys = await Promise.all([current, ...previous].map(importMasterKey))
-  const [sealing] = keys as [MasterKey]
+  const sealing = await importMasterKey(current, 'MILLRACE_ENCRYPTION_KEY')
+  const former = previous.map((key) => importMasterKey(key, 'MILLRACE_PREVIOUS_ENCRYPTION_KEYS'))
+  const keys = [sealing, ...(await Promise.all(former))]
   return {
     seal: (text, context) => sealWith(sealing, text, context),
     open: (sealed, context) => openWith(keys, sealed, context),
+    keyIds: keys.map(({ id }) => id),
     isStale: (sealed) => sealedPattern.exec(sealed)?.[1] !== sealing.id,
   }
 }
@@ -63,18 +67,18 @@ interface MasterKey {
   key: CryptoKey
 }
 
-async function importMasterKey(text: string): Promise<MasterKey> {
+async function importMasterKey(text: string, setting: string): Promise<MasterKey> {
   const raw = decodeBase64(text)
-  const bytes = raw?.length === keyBytes ? raw : await deriveKey(text)
+  const bytes = raw?.length === keyBytes ? raw : await deriveKey(text, setting)
   const label = encoder.encode('millrace key id')
   const hash = await crypto.subtle.digest('SHA-256', Uint8Array.from([...label, ...bytes]))
   const key = await crypto.subtle.importKey('raw', bytes, 'AES-GCM', false, ['encrypt', 'decrypt'])
   return { id: encodeBase64(new Uint8Array(hash, 0, keyIdBytes)), key }
 }
 
-async function deriveKey(passphrase: string): Promise<Uint8Array<ArrayBuffer>> {
+async function deriveKey(passphrase: string, setting: string): Promise<Uint8Array<ArrayBuffer>> {
   if (passphrase.length < minPassphraseLength) {
-    throw badKey(`must be 32 bytes in base64, or at least ${minPassphraseLength} characters`)
+    throw badKey(setting, `must be 32 bytes in base64, or at least ${minPassphraseLength} characters`)
   }
   const material = await crypto.subtle.importKey('raw', encoder.encode(passphrase), 'HKDF', false, [
     'deriveBits',
@@ -97,7 +101,8 @@ async function openWith(keys: MasterKey[], sealed: string, context: string): Pro
   const bytes = decodeBase64(cipherText ?? '')
   if (id === undefined || iv?.length !== ivBytes || bytes === null) throw broken()
   const master = keys.find((candidate) => candidate.id === id)
-  if (master === undefined) throw badKey('is not the key that this database was sealed under')
+  if (master === undefined)
+    throw badKey('MILLRACE_ENCRYPTION_KEY', 'is not the key that this database was sealed under')
   const opened = await crypto.subtle.decrypt(algorithm(iv, context), master.key, bytes).catch((cause) => {
     throw broken(cause)
   })
@@ -108,10 +113,8 @@ function algorithm(iv: Uint8Array<ArrayBuffer>, context: string): AesGcmParams {
   return { name: 'AES-GCM', iv, additionalData: encoder.encode(context) }
 }
 
-function badKey(problem: string): MillraceError {
-  return new MillraceError('INVALID_SETTING', `MILLRACE_ENCRYPTION_KEY ${problem}`, {
-    details: { setting: 'MILLRACE_ENCRYPTION_KEY' },
-  })
+function badKey(setting: string, problem: string): MillraceError {
+  return new MillraceError('INVALID_SETTING', `${setting} ${problem}`, { details: { setting } })
 }
 
 function broken(cause?: unknown): MillraceError {

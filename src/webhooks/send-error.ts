@@ -21,6 +21,8 @@ const reasonsByCode: Readonly<Record<string, SendErrorReason>> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'tls',
   SELF_SIGNED_CERT_IN_CHAIN: 'tls',
   HOSTNAME_MISMATCH: 'tls',
+  // what undici's parser takes for granted of an answer, such as a status from 100 on
+  ERR_ASSERTION: 'protocol',
   // undici's parser gives most of its errors no code
   HTTPParserError: 'protocol',
 }
@@ -82,6 +84,7 @@ function codesOf({ code, name }: { code?: unknown; name?: unknown }): string[] {
 function describe(error: unknown): string {
   const chain = causesOf(error)
   const telling = chain.find(({ code }) => typeof code === 'string') ?? chain.at(-1)
+  if (telling?.code === 'ERR_ASSERTION') return 'the answer is not proper HTTP'
   // several addresses that all failed leave a code and no message
   return String(telling?.message || telling?.code || error)
 }

@@ -40,18 +40,19 @@ export interface VerifiedWebhook {
 
 const defaultToleranceSeconds = 300
 
-/** A rotation needs two. Each costs a pass over the body, so a sender may not ask for thousands. */
+/** A rotation needs two, and Millrace never makes more than 8. Each costs a pass over the body, so a sender may not ask for thousands. */
 const maxSignatures = 16
 
 /**
  * Verifies a received webhook (Standard Webhooks 1.0.0, v1 and v1a) in constant time.
  * Signatures of unknown versions are passed over.
  * @throws WEBHOOK_INVALID with `details.reason`, when it is not authentic or not fresh
- * @throws INVALID_INPUT (fields `secret`, `body`), when the call itself is wrong
+ * @throws INVALID_INPUT (fields `secret`, `secrets`, `headers`, `body`, `now`, `toleranceSeconds`), when the call itself is wrong
  */
 export async function verifyWebhook(input: VerifyWebhookInput): Promise<VerifiedWebhook> {
   const keys = parseSecrets(input)
   assertBody(input.body)
+  assertHeaders(input.headers)
   const id = need(input.headers, 'webhook-id')
   const timestamp = need(input.headers, 'webhook-timestamp')
   const signatures = need(input.headers, 'webhook-signature').split(' ').filter(Boolean)
@@ -78,15 +79,36 @@ export async function parseWebhook<Payload = unknown>(
   return { ...verified, payload: parseBody(input.body) as Payload }
 }
 
-function parseSecrets({ secret, secrets }: VerifyWebhookInput): VerifyingKey[] {
-  const all = [...(secret === undefined ? [] : [secret]), ...(secrets ?? [])]
+function parseSecrets({ secret, secrets = [] }: VerifyWebhookInput): VerifyingKey[] {
+  // an environment variable that is not set often ends here, whatever the types say
+  if (!Array.isArray(secrets)) throw invalidInput('secrets', 'must be a list of texts')
+  const all: unknown[] = [...(secret === undefined ? [] : [secret]), ...(secrets as unknown[])]
   if (all.length === 0) throw badSecret('is missing')
+  if (!all.every((one) => typeof one === 'string')) throw badSecret('must be a text')
   return all.map(parseVerifyingSecret)
 }
 
 function assertBody(body: unknown): void {
   if (typeof body === 'string' || body instanceof Uint8Array) return
   throw invalidInput('body', 'must be the text or bytes as received, not a parsed value')
+}
+
+function assertHeaders(headers: unknown): void {
+  if (typeof headers === 'object' && headers !== null && !Array.isArray(headers)) return
+  throw invalidInput('headers', 'must be a Headers, or an object of names and values')
+}
+
+/** The times that the timestamp is held against, in seconds. */
+function clockOf({ now = new Date(), toleranceSeconds = defaultToleranceSeconds }: VerifyWebhookInput): {
+  nowSeconds: number
+  tolerance: number
+} {
+  const nowMs = typeof now?.getTime === 'function' ? now.getTime() : Number.NaN
+  if (Number.isNaN(nowMs)) throw invalidInput('now', 'must be a valid Date')
+  if (typeof toleranceSeconds !== 'number' || !(toleranceSeconds >= 0)) {
+    throw invalidInput('toleranceSeconds', 'must be a number of seconds, 0 or more')
+  }
+  return { nowSeconds: nowMs / 1000, tolerance: toleranceSeconds }
 }
 
 function need(headers: HeadersLike, name: string): string {
@@ -100,8 +122,7 @@ function freshSeconds(timestamp: string, input: VerifyWebhookInput): number {
   // digits only: parseInt would read 123 out of "123xyz"
   if (!/^\d+$/.test(timestamp)) throw refuse('bad_timestamp', 'webhook-timestamp is not a number of seconds')
   const seconds = Number(timestamp)
-  const tolerance = input.toleranceSeconds ?? defaultToleranceSeconds
-  const nowSeconds = (input.now ?? new Date()).getTime() / 1000
+  const { nowSeconds, tolerance } = clockOf(input)
   if (!(nowSeconds - seconds <= tolerance))
     throw refuse('too_old', 'webhook-timestamp is too far in the past')
   if (!(seconds - nowSeconds <= tolerance)) {

@@ -16,8 +16,12 @@ type Headers = Record<string, string>
 
 const types = v.array(v.string())
 // v.record would leave out `__proto__` in silence; validateCustomHeaders looks at every name and value
-const headers = v.custom<Headers>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+const headers = v.pipe(
+  v.custom<Headers>(() => true),
+  v.check(
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    'must be a JSON object of names and values',
+  ),
 )
 const delays = v.array(whole(0, maxDelayMs))
 const formats = v.picklist(['standard', 'raw', 'cloudevents', 'cloudevents-binary'])
@@ -66,7 +70,10 @@ export interface WebhookInput {
   secret?: string
   /** 1 to 50, default 10. */
   maxAttempts?: number
-  /** Delays before each attempt in milliseconds, the first included: 1 to 50, each at most 7 days; null or absent: the default schedule. */
+  /**
+   * Delays before each attempt in milliseconds: 1 to 50, each at most 7 days, the first one 0, since the first
+   * attempt waits for nothing; past the end the last one counts. Null or absent: the default schedule.
+   */
   scheduleMs?: number[] | null
   /** Up to this percentage is added to each delay at random: 0 to 100, default 20. */
   jitterPercent?: number
@@ -87,7 +94,7 @@ export type WebhookChange = Partial<
 >
 
 /** Changing these would break the order, or the bytes, of what is already on its way. */
-const fixed = new Set(['stream', 'ordering', 'from', 'format', 'signature', 'secret'])
+const fixed = new Set(['stream', 'ordering', 'from', 'format', 'signature'])
 
 /**
  * Checks what a webhook is to be made of, and returns it as it will be stored.
@@ -108,6 +115,7 @@ export function parseWebhookInput(value: unknown, policy: TargetPolicy): Webhook
  */
 export function parseWebhookChange(value: unknown, policy: TargetPolicy): WebhookChange {
   for (const name of Object.keys(value as object)) {
+    if (name === 'secret') throw invalidInput(name, 'cannot be changed here: rotate it (rotate-secret)')
     if (fixed.has(name)) throw invalidInput(name, 'cannot be changed: make another webhook')
   }
   const input = parseShape(change, value, 'body') as WebhookChange
@@ -118,7 +126,7 @@ export function parseWebhookChange(value: unknown, policy: TargetPolicy): Webhoo
 function checkedSettings(input: WebhookChange, policy: TargetPolicy): { url?: string; headers?: Headers } {
   const { url, types, scheduleMs, headers } = input
   if (types) assertTypeFilter(types)
-  if (scheduleMs) assertCount('scheduleMs', scheduleMs, maxAttempts)
+  if (scheduleMs) assertSchedule(scheduleMs)
   return {
     ...(url === undefined ? {} : { url: checkedUrl(url, policy) }),
     ...(headers ? { headers: validateCustomHeaders(headers) } : {}),
@@ -129,6 +137,16 @@ function checkedUrl(text: string, policy: TargetPolicy): string {
   const check = checkTargetUrl(text, policy)
   if (check.ok) return check.url.href
   throw new MillraceError('TARGET_FORBIDDEN', `url ${check.reason}`, { details: { field: 'url' } })
+}
+
+function assertSchedule(scheduleMs: number[]): void {
+  assertCount('scheduleMs', scheduleMs, maxAttempts)
+  if (scheduleMs[0] !== 0) {
+    throw invalidInput(
+      'scheduleMs[0]',
+      'must be 0: the first attempt waits for nothing, [1] is the first wait',
+    )
+  }
 }
 
 /** An empty filter is refused: it could be meant as everything, or as nothing. */

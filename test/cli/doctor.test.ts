@@ -8,6 +8,10 @@ import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { runQuery } from '../../src/db/run.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readSettings } from '../../src/settings.ts'
+import { systemClock } from '../../src/system-ports.ts'
+import { createWebhook } from '../../src/webhooks/create-webhook.ts'
+import { deleteWebhook } from '../../src/webhooks/delete-webhook.ts'
+import { createSealer } from '../../src/webhooks/seal.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { startApiServer, type ApiServer } from '../support/api-server.ts'
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.ts'
@@ -62,6 +66,20 @@ describe('millrace doctor', () => {
       installation: ok(/environment not named/),
       horizon: ok(/no stream is held back/),
     })
+  })
+
+  it('finds secrets that cannot be opened, with a wrong key and with none', async () => {
+    const sealer = await createSealer({ current: 'the key that it was sealed with' })
+    const db = createNodePostgresDb({ url: server.databaseUrl })
+    const input = { stream: 'sealed', url: 'https://example.com/' }
+    const { id } = await createWebhook(db, input, { sealer, policy: { allowInsecure: false } })
+    for (const MILLRACE_ENCRYPTION_KEY of ['a-key-of-some-length', '']) {
+      const { code, topics } = await doctor({ MILLRACE_ENCRYPTION_KEY })
+      const text = expect.stringMatching(/secrets of webhooks cannot be opened \(1\)/)
+      expect([code, topics['encryption']]).toEqual([1, { level: 'fail', text }])
+    }
+    await deleteWebhook(db, id, { clock: systemClock })
+    await db.close()
   })
 
   it('prints a line for each finding, and never the password of the database', async () => {

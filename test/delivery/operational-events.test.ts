@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createSystemPorts, systemClock } from '../../src/system-ports.ts'
 import { claimWebhooks } from '../../src/webhooks/engine/claim-webhooks.ts'
 import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webhooks/engine/flush-outcomes.ts'
 import { resumeWebhook } from '../../src/webhooks/operations/set-state.ts'
@@ -23,6 +23,8 @@ const openWork = `select count(*)::integer as open from millrace.webhooks w wher
   w.lease_token is not null
   or w."offset" < (select max("offset") from millrace.events e where e.stream_id = w.stream_id)
   or exists (select from millrace.deliveries d where d.webhook_id = w.id and d.state <> 'dead'))`
+
+const failedTooLong = `update millrace.webhooks set disable_after = now() - interval '1 day'`
 
 describe('operational events', () => {
   let world: World
@@ -106,12 +108,35 @@ describe('operational events', () => {
     expect(await told()).toEqual([{ type: 'webhook.recovered', key: id, data }])
   })
 
+  it.each(['410 disabled it', 'five days of failing disabled it', 'it was paused'])(
+    'tell of the first success after it was resumed, though %s, and since when it had failed',
+    async (why) => {
+      const { id } = await world.webhook()
+      await world.publish(['k'])
+      const token = await leased()
+      await flush(lane(id, token, { failed: true }))
+      const [failing] = await world.sql<{ since: Date }>(
+        'select failing_since as since from millrace.webhooks',
+      )
+      await world.sql(why.startsWith('five') ? failedTooLong : 'select')
+      const disable = why.startsWith('410') ? 'answered 410 Gone' : null
+      await flush(lane(id, token, { failed: true, disable, release: true }))
+      if (disable === null)
+        await world.sql(`update millrace.webhooks set state = 'paused' where state = 'active'`)
+      await resumeWebhook(world.db, id)
+      for (let times = 0; times < 2; times++)
+        await flush(lane(id, await leased(), { succeeded: true, release: true }))
+      const recovered = (await told()).filter(({ type }) => type === 'webhook.recovered')
+      expect(recovered).toHaveLength(1)
+      expect(new Date(String(recovered[0]!.data.failingSince))).toEqual(failing!.since)
+    },
+  )
+
   it('tell once that five days of failing disabled a webhook; enabled again, it may happen again', async () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
-    const failing = `update millrace.webhooks set failing_since = now() - interval '6 days'`
     for (let times = 1; times <= 2; times++) {
-      await world.sql(failing)
+      await world.sql(failedTooLong)
       const token = await leased()
       for (let flushes = 0; flushes < 2; flushes++)
         await flush(lane(id, token, { failed: true, release: flushes === 1 }))
@@ -128,8 +153,8 @@ describe('operational events', () => {
 
   it('tell of each rotation of a secret, and until when both sign', async () => {
     const { id } = await world.webhook()
-    const first = await rotateSecret(world.db, id, {}, { sealer: null })
-    const second = await rotateSecret(world.db, id, { overlapMs: 0 }, { sealer: null })
+    const first = await rotateSecret(world.db, id, {}, { sealer: null, clock: systemClock })
+    const second = await rotateSecret(world.db, id, { overlapMs: 0 }, { sealer: null, clock: systemClock })
     const notice = (overlapUntil: string) => {
       return {
         type: 'webhook.secret_rotated',
@@ -145,7 +170,7 @@ describe('operational events', () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
     await leased()
-    await world.sql(`update millrace.webhooks set failing_since = now() - interval '6 days'`)
+    await world.sql(failedTooLong)
     const stale = crypto.randomUUID()
     await flush(lane(id, stale, { rows: [dead(1)], failed: true, disable: 'gone' }))
     await flush(lane(id, stale, { succeeded: true }))
@@ -221,7 +246,7 @@ describe('operational events', () => {
     expect(deaths).toHaveLength(3)
     // once it works again, that is not told either, but that it is gone for good is
     world.receiver.answer(({ path }) => ({ status: path === '/b' ? 410 : 200 }))
-    await rotateSecret(world.db, id, {}, { sealer: null })
+    await rotateSecret(world.db, id, {}, { sealer: null, clock: systemClock })
     const events = await world.until<Told>(toldQuery, (rows) => rows.length >= 3)
     await allDone()
     expect(await told()).toEqual(events)

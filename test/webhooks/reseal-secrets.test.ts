@@ -4,6 +4,7 @@ import { createWorld, type World } from '../delivery/support/world.ts'
 import { createWebhook } from '../../src/webhooks/create-webhook.ts'
 import { rotateSecret } from '../../src/webhooks/operations/rotate-secret.ts'
 import { resealSecrets } from '../../src/webhooks/reseal-secrets.ts'
+import { systemClock } from '../../src/system-ports.ts'
 import { createSealer, type Sealer } from '../../src/webhooks/seal.ts'
 import { openSecret } from '../../src/webhooks/stored-secret.ts'
 import { verifyWebhook } from '../../src/webhooks/verify.ts'
@@ -35,7 +36,7 @@ describe('changing the master key', () => {
   it('seals anew what lies under the old key or in the clear, and the secrets stay the same', async () => {
     const before = await createSealer({ current: oldKey })
     const [a, b, clear] = [await make(before), await make(before), await make(null)]
-    const rotated = await rotateSecret(world.db, a.id, {}, { sealer: before })
+    const rotated = await rotateSecret(world.db, a.id, {}, { sealer: before, clock: systemClock })
     const both = await createSealer({ current: newKey, previous: [oldKey] })
     expect(await resealSecrets(world.db, both)).toEqual({ resealed: 4, current: 0, unreadable: [] })
     const after = await createSealer({ current: newKey })

@@ -83,11 +83,16 @@ describe('createSealer', () => {
     },
   )
 
-  it.each(['', 'short', 'fifteen letters'])('refuses the key %j', async (current) => {
-    await expect(createSealer({ current })).rejects.toMatchObject({ code: 'INVALID_SETTING' })
-    await expect(createSealer({ current: passphrase, previous: [current] })).rejects.toMatchObject({
-      code: 'INVALID_SETTING',
-    })
+  it.each(['', 'short', 'fifteen letters'])('refuses the key %j, naming the setting', async (current) => {
+    const naming = (setting: string) => {
+      const message = expect.stringMatching(new RegExp(`^${setting} must be`))
+      return { code: 'INVALID_SETTING', message, details: { setting } }
+    }
+    await expect(createSealer({ current })).rejects.toMatchObject(naming('MILLRACE_ENCRYPTION_KEY'))
+    const previous = [passphrase, current]
+    await expect(createSealer({ current: passphrase, previous })).rejects.toMatchObject(
+      naming('MILLRACE_PREVIOUS_ENCRYPTION_KEYS'),
+    )
   })
 
   it('knows a secret in the clear from a sealed one', () => {

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
 import { generateSecret } from '../../src/webhooks/secrets.ts'
 import { createSigner } from '../../src/webhooks/sign.ts'
-import { parseWebhook, verifyWebhook } from '../../src/webhooks/verify.ts'
+import { parseWebhook, verifyWebhook, type VerifyWebhookInput } from '../../src/webhooks/verify.ts'
 import vectors from '../vectors/webhook-signatures.json' with { type: 'json' }
 
 const { v1, v1a, refusedHeaders } = vectors
@@ -27,6 +27,28 @@ function received(changes: Record<string, string | undefined> = {}) {
 const refusal = (reason: string) => ({ code: 'WEBHOOK_INVALID', status: 401, details: { reason } })
 
 describe('verifyWebhook', () => {
+  it.each([
+    [{ secret: null }, 'secret'],
+    [{ secret: [] }, 'secret'],
+    [{ secret: 5 }, 'secret'],
+    [{ secrets: [null] }, 'secret'],
+    [{ secrets: null }, 'secrets'],
+    [{ secrets: 'whsec_x' }, 'secrets'],
+    [{ headers: undefined }, 'headers'],
+    [{ headers: null }, 'headers'],
+    [{ headers: [] }, 'headers'],
+    [{ headers: 'webhook-id: x' }, 'headers'],
+    [{ now: example.timestamp }, 'now'],
+    [{ now: '2026-01-01' }, 'now'],
+    [{ now: new Date(Number.NaN) }, 'now'],
+    [{ toleranceSeconds: '300' }, 'toleranceSeconds'],
+    [{ toleranceSeconds: Number.NaN }, 'toleranceSeconds'],
+    [{ toleranceSeconds: -1 }, 'toleranceSeconds'],
+  ])('tells a wrong call from a bad webhook: %j names %s', async (wrong, field) => {
+    const input = { ...received(), ...wrong } as unknown as VerifyWebhookInput
+    await expect(verifyWebhook(input)).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { field } })
+  })
+
   it.each(all)('accepts $version vector $id', async ({ id, timestamp, body, signature, secret }) => {
     const headers = new Headers({
       'Webhook-Id': id,

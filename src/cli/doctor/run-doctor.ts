@@ -8,6 +8,7 @@ import { createStyle } from '../style.ts'
 import { withDatabase } from '../with-database.ts'
 import { addressFindings } from './address-findings.ts'
 import { clockSkew, horizonHolders, installation, migrations, serverVersion } from './database-findings.ts'
+import { encryption } from './encryption-findings.ts'
 import { attempt, findingLine, type Finding } from './finding.ts'
 import { wakes } from './wake-findings.ts'
 
@@ -81,14 +82,7 @@ async function database(io: Io, report: (findings: Finding[]) => void): Promise<
     if (state.some(({ level }) => level === 'fail')) return
     report(await attempt('installation', () => installation(db, settings)))
     report(await attempt('horizon', () => horizonHolders(db)))
-    report(encryption(settings.databaseUrl, settings.encryptionKey))
+    report(await attempt('encryption', () => encryption(db, settings)))
   })
   return []
-}
-
-/** A development server keeps its own key; one on a database of yours needs to be given one. */
-function encryption(databaseUrl: string | null, encryptionKey: string | null): Finding[] {
-  if (databaseUrl === null || encryptionKey !== null) return []
-  const text = 'MILLRACE_ENCRYPTION_KEY is not set: webhook secrets lie in the database in the clear'
-  return [{ level: 'warn', topic: 'encryption', text }]
 }

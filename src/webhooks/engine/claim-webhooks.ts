@@ -3,6 +3,7 @@ import { bigintArray, textArray } from '../../db/array-literal.ts'
 import { toNumberOrNull } from '../../db/decode.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
+import { secretsAreReadable } from '../readable-secrets.ts'
 import { webhookJson } from './webhook-json.ts'
 
 /** Which webhooks a claim looks at. */
@@ -24,6 +25,8 @@ export interface ClaimRequest {
   limit: number
   /** The environment this worker was started for; a database of another one hands out nothing (W7). */
   environment: string | null
+  /** The master keys that are known here, default none; what is sealed under another is left to whoever knows it. */
+  keyIds?: readonly string[]
 }
 
 /** A webhook as leased. */
@@ -49,6 +52,10 @@ export interface ClaimedWebhook {
   dueInMs: number | null
   /** Every secret that signs, the current one first. */
   secrets: { id: string; sealed: string }[]
+  /** Milliseconds until the first of them no longer does; null: none has an end. */
+  secretsForMs: number | null
+  /** Counts the claims of the webhook, and the changes that end what a claim brought. */
+  fence: number
   /** Deliveries beyond the offset that have a row, dead ones too: not to be taken from the stream again. */
   recorded: number[]
   /** Ordering units in which something is retrying or blocked. */
@@ -60,12 +67,17 @@ export interface ClaimedWebhook {
 /** What {@link claimWebhooks} returns. */
 export interface Claim {
   webhooks: ClaimedWebhook[]
+  /** Some of those that have work, and are not handed out, since a secret of theirs cannot be opened here. */
+  unreadable: string[]
   /** Milliseconds until something not claimed now may be: a retry falls due, another's lease ends. Null: nothing. */
   nextDueInMs: number | null
   installationId: string
   /** The environment the database belongs to. */
   environment: string | null
 }
+
+/** So many that cannot be opened are named: they are for the log, and have one cause. */
+const unreadableTold = 20
 
 /** What others were just working on, or changing, is looked at again so much later. */
 const missedMs = 1_000
@@ -79,6 +91,7 @@ export async function claimWebhooks(db: Db, request: ClaimRequest): Promise<Clai
   if (row === undefined) throw new Error('the claim returned no row')
   return {
     webhooks: JSON.parse(row.webhooks) as ClaimedWebhook[],
+    unreadable: JSON.parse(row.unreadable) as string[],
     nextDueInMs: toNumberOrNull(row.next_due_in_ms),
     installationId: row.installation_id,
     environment: row.environment,
@@ -87,6 +100,7 @@ export async function claimWebhooks(db: Db, request: ClaimRequest): Promise<Clai
 
 interface ClaimRow {
   webhooks: string
+  unreadable: string
   next_due_in_ms: string | null
   installation_id: string
   environment: string | null
@@ -108,14 +122,16 @@ function claimStatement(db: Db, request: ClaimRequest): SQL {
   const { webhooks, streams, installation } = db.tables
   return sql`
     with heads as materialized (${streamHeads(db, request.scope)}),
-    free as materialized (
-      select w.id, w.lease_fence, w.lease_token, h.head from ${webhooks} w left join heads h on h.id = w.stream_id
+    claimable as materialized (
+      select w.id, w.lease_fence, w.lease_token, h.head,
+        ${secretsAreReadable(db, sql`w.id`, request.keyIds ?? [])} as readable
+      from ${webhooks} w left join heads h on h.id = w.stream_id
       where ${isClaimable}
         and ${inScope(request.scope)}
         and exists (
           select 1 from ${installation} i where i.environment is not distinct from ${request.environment}::text)
-      order by w.lease_fence, w.id
-      limit ${request.limit}
+    ), free as materialized (
+      select c.* from claimable c where c.readable order by c.lease_fence, c.id limit ${request.limit}
     ), candidate as (${unchanged(db)}), leased as (
       update ${webhooks} w
       set lease_token = ${request.token}::uuid,
@@ -127,6 +143,8 @@ function claimStatement(db: Db, request: ClaimRequest): SQL {
     select
       (select coalesce(json_agg(${webhookJson(db)}), '[]') from leased l join ${streams} s on s.id = l.stream_id)::text
         as webhooks,
+      (select coalesce(json_agg(c.id), '[]') from (
+        select c.id from claimable c where not c.readable order by c.id limit ${unreadableTold}) c)::text as unreadable,
       least(${nextDueInMs(db)}, case when (select count(*) from free) > (select count(*) from leased)
         then ${missedMs}::bigint end)::text as next_due_in_ms,
       i.id::text as installation_id,

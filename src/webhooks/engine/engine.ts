@@ -33,6 +33,8 @@ export interface EngineOptions {
   settings: EngineSettings
   /** The environment this process was started for (W7); null: none. */
   environment: string | null
+  /** The master keys that this process knows (see {@link Sealer}); default: none, for secrets in the clear. */
+  keyIds?: readonly string[]
   /** How many statements and sends the platform lets it make; it stops clean before the last. Default: any number. */
   allowance?: Allowance
 }
@@ -66,6 +68,8 @@ export class Engine {
   readonly #streams = new Map<number, string>()
   #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
+  /** Webhooks of which the log has said that they cannot be signed for. */
+  readonly #unreadable = new Set<string>()
 
   constructor(options: EngineOptions) {
     this.#options = options
@@ -140,7 +144,7 @@ export class Engine {
 
   /** Claims what the scope holds and room allows, and begins to work on it. One statement, and one more with due retries. */
   async claim(scope: ClaimScope): Promise<ClaimReport> {
-    const { ports, settings, environment } = this.#options
+    const { ports, settings, environment, keyIds } = this.#options
     const limit = settings.maxLanes - this.#lanes.size
     if (limit <= 0 || this.#stopping)
       return { started: 0, full: true, nextDueInMs: null, foreignEnvironment: null }
@@ -148,9 +152,10 @@ export class Engine {
     const leasedAt = ports.clock.now()
     const { leaseMs } = settings
     const [claim] = await Promise.all([
-      this.#statements.claim({ scope, token, leaseMs, limit, environment }),
+      this.#statements.claim({ scope, token, leaseMs, limit, environment, keyIds }),
       this.#readAhead(scope),
     ])
+    this.#tellUnreadable(claim.unreadable)
     await this.#begin(claim, token, leasedAt)
     return {
       started: claim.webhooks.length,
@@ -226,6 +231,15 @@ export class Engine {
     this.#flusher.request(this.#options.settings.leaseMs / 4)
   }
 
+  /** Once of each: their events wait, and every claim finds them again. */
+  #tellUnreadable(ids: readonly string[]): void {
+    const news = ids.filter((id) => !this.#unreadable.has(id))
+    if (news.length === 0) return
+    if (this.#unreadable.size > maxKeptUnreadable) this.#unreadable.clear()
+    for (const id of news) this.#unreadable.add(id)
+    this.#options.ports.log.error({ webhookIds: news }, unreadable)
+  }
+
   /** What the claim saw of a stream may be newer than the pages in memory, also where no wakes arrive. */
   #lookAgain(webhooks: readonly ClaimedWebhook[]): void {
     const heads = new Map<string, number>()
@@ -278,6 +292,10 @@ export class Engine {
     }
   }
 }
+
+const maxKeptUnreadable = 1_000
+const unreadable =
+  'signing secrets were sealed under a master key that is not known here, so nothing is delivered to these webhooks: is MILLRACE_ENCRYPTION_KEY the right one?'
 
 /** Time to write the last outcomes in, after the deadline. */
 const stopGraceMs = 2_000

@@ -54,6 +54,8 @@ export interface FlushedLane {
   state: 'active' | 'paused' | 'disabled'
   /** Milliseconds until its earliest retry is due; null: it has none. */
   dueInMs: number | null
+  /** As in the claim, unless what it brought was changed since. */
+  fence: number
 }
 
 /** What became of a flush. */
@@ -104,7 +106,7 @@ function flushStatement(db: Db, lanes: readonly LaneFlush[], leaseMs: number): S
     ${announced(db, flushNotices(db))}
     select
       (select coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state,
-        'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
+        'fence', f.lease_fence, 'dueInMs', ceil(extract(epoch from f.due_at - clock_timestamp()) * 1000))), '[]') from flushed f)::text
         as held,
       (select coalesce(json_agg(w.id), '[]') from ${webhooks} w
         join lane l on l.id = w.id and l.token = w.lease_token
@@ -216,24 +218,29 @@ function updateWebhooks(db: Db, leaseMs: number): SQL {
             where r.id = w.id and r.state = 'retrying'),
           (select clock_timestamp() where w.id in (select p.webhook_id from promotion p))),
         failing_since = case
-          -- whoever enables it again gives it its five days anew
-          when ${disabled()} or (l.succeeded and not l.failed) then null
+          when l.succeeded and not l.failed then null
           when l.succeeded then clock_timestamp()
           when l.failed then coalesce(w.failing_since, clock_timestamp())
           else w.failing_since end,
+        disable_after = case
+          -- whoever enables it again gives it its five days anew
+          when ${disabled()} or (l.succeeded and not l.failed) then null
+          when l.succeeded then clock_timestamp() + ${failingLimit}
+          when l.failed then coalesce(w.disable_after, clock_timestamp() + ${failingLimit})
+          else w.disable_after end,
         state = case when w.state = 'active' and ${disabled()} then 'disabled' else w.state end,
         state_reason = case when w.state <> 'active' then w.state_reason else coalesce(l.disable,
           case when ${disabled()} then 'every attempt has failed for 5 days' end, w.state_reason) end,
         updated_at = case when w.state = 'active' and ${disabled()} then clock_timestamp() else w.updated_at end
       from lane l join held h on h.id = l.id
       where w.id = l.id
-      returning w.id, w.state, w.state_reason, w.due_at
+      returning w.id, w.state, w.state_reason, w.due_at, w.lease_fence
     )`
 }
 
 function disabled(): SQL {
   return sql`(l.disable is not null
-    or (l.failed and not l.succeeded and w.failing_since < clock_timestamp() - ${failingLimit}))`
+    or (l.failed and not l.succeeded and w.disable_after < clock_timestamp()))`
 }
 
 function laneJson(lanes: readonly LaneFlush[]): string {

@@ -12,14 +12,15 @@ import { rowOf, toFlush, type FlyingFlush } from './lane-flush.ts'
 import type { LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
-import type { Place } from './limiter.ts'
+import { queueUpFor, type Place } from './limiter.ts'
 import { matcherOf } from './matcher.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { createUnits, itemOf, type Item, type Units } from './units.ts'
-import { createWindow, type Window } from './window.ts'
+import { createValidity, type Validity } from './validity.ts'
+import { createWindow, isWorthStoring, type Window } from './window.ts'
 
 /**
  * One leased webhook being worked on: takes events from the stream, sends them in the order of its
@@ -50,12 +51,9 @@ export class Lane {
   #stopped = false
   /** While it stops, what lies below is still sent: above it something was, which would be sent again. */
   #finishBelow = 0
-  #awaitsPlace = false
-  readonly #onPlace = (): void => {
-    this.#awaitsPlace = false
-    this.#goOn()
-  }
+  readonly #queueUp: () => void
   readonly #lease: Lease
+  readonly #validity: Validity
   #stored: { offset: number; saturated: boolean }
 
   /** @param leasedAt local time just before the claim was sent */
@@ -63,6 +61,7 @@ export class Lane {
     this.webhook = webhook
     this.#token = token
     this.#lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
+    this.#validity = createValidity(services.clock, webhook, leasedAt, services.settings.spillAfterMs)
     this.#services = services
     this.#signal = createSignal(services.clock)
     this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
@@ -72,6 +71,7 @@ export class Lane {
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = matcherOf(webhook)
     this.#host = new URL(webhook.url).host
+    this.#queueUp = queueUpFor(services.limiter, this.#host, () => this.#goOn())
     this.#recorded = createRecorded({
       webhook,
       leasedAt,
@@ -103,6 +103,7 @@ export class Lane {
 
   /** Does what can be done now. */
   #step(): void {
+    this.#heedChange()
     if (this.#phase === 'working') this.#recorded.load()
     try {
       this.#fill()
@@ -111,6 +112,16 @@ export class Lane {
     }
     this.#spillSlow()
     this.#dispatch()
+  }
+
+  /** Once the claim is out of date, what comes next is for the next one; what is being sent has a moment to end. */
+  #heedChange(): void {
+    const leftMs = this.#validity.leftMs()
+    if (leftMs > 0) return leftMs < Infinity ? this.#alarm.ring(leftMs) : undefined
+    this.#phase = 'stopping'
+    this.#finishBelow = 0
+    if (this.#validity.graceMs() > 0) this.#alarm.ring(this.#validity.graceMs())
+    else this.abandon()
   }
 
   /** There may be new events. */
@@ -153,9 +164,9 @@ export class Lane {
     this.#signal.fire()
   }
 
-  /** It has sent something, or got on in the stream; false: what there is lies above the horizon. */
+  /** It has sent something, got on in the stream, or was changed; false: what there is lies above the horizon. */
   get progressed(): boolean {
-    return this.#sent || this.#window.lowWater() > this.webhook.offset
+    return this.#sent || this.#validity.leftMs() === 0 || this.#window.lowWater() > this.webhook.offset
   }
 
   /** Nothing is left to do but to give the lease back. */
@@ -189,12 +200,13 @@ export class Lane {
   }
 
   /** The flush that was sent at `sentAt` stands; the lease runs from there. */
-  flushed({ flush }: FlyingFlush, { state, dueInMs }: FlushedLane, sentAt: number): void {
+  flushed({ flush }: FlyingFlush, { state, dueInMs, fence }: FlushedLane, sentAt: number): void {
     this.#changes.written()
     this.#window.stored(flush.offset)
     this.#units.flushed()
     this.#recorded.due(dueInMs === null ? null : sentAt + dueInMs)
     this.#lease.renewedAt(sentAt)
+    this.#validity.lastChange(fence)
     if (flush.release) this.#phase = 'ended'
     else if (state !== 'active' && this.#phase === 'working') this.#phase = 'stopping'
     this.#signal.fire()
@@ -260,15 +272,10 @@ export class Lane {
     if (this.#wantsMore() && !this.#hasRoom()) this.#makeRoom()
   }
 
-  /**
-   * Room is made by storing how far it has come: once half of what was taken is through, so that the rest is sent
-   * meanwhile. Sooner, flush would follow on flush, each for the few events that came through during the one before.
-   * Where all the rest has to wait, for one key say, an eighth will do.
-   */
+  /** Room is made by storing how far it has come. */
   #makeRoom(): void {
     const { maxWindow } = this.#services.settings
-    const { storable, open } = this.#window
-    const enough = storable > 0 && (open <= maxWindow / 2 || (!this.#hasReady() && storable >= maxWindow / 8))
+    const enough = isWorthStoring(this.#window, maxWindow, this.#hasReady())
     if ((enough || this.#changes.size >= maxWindow) && !this.#changes.flying) this.#services.requestFlush(0)
   }
 
@@ -300,12 +307,8 @@ export class Lane {
   }
 
   #awaitPlace(): void {
-    const { limiter } = this.#services
-    if (this.#phase === 'stopping' && limiter.spent) this.#finishBelow = 0
-    else if (!this.#awaitsPlace) {
-      this.#awaitsPlace = true
-      limiter.onFree(this.#host, this.#onPlace)
-    }
+    if (this.#phase === 'stopping' && this.#services.limiter.spent) this.#finishBelow = 0
+    else this.#queueUp()
   }
 
   async #send(item: Item, place: Place): Promise<void> {

@@ -121,3 +121,17 @@ export function createLimiter(options: LimiterOptions): Limiter {
     },
   }
 }
+
+/** Returns a function that waits for a place at the host, once at a time, and calls back when it is worth another try. */
+export function queueUpFor(limiter: Limiter, host: string, onFree: () => void): () => void {
+  let waits = false
+  const call = (): void => {
+    waits = false
+    onFree()
+  }
+  return () => {
+    if (waits) return
+    waits = true
+    limiter.onFree(host, call)
+  }
+}

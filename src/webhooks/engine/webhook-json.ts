@@ -15,6 +15,10 @@ export function webhookJson(db: Db, head: SQL = sql`l.head`): SQL {
         order by k.expires_at desc nulls first, k.created_at desc), '[]')
       from ${webhookSecrets} k
       where k.webhook_id = l.id and (k.expires_at is null or k.expires_at > now())),
+    'secretsForMs', (
+      select ceil(extract(epoch from min(k.expires_at) - now()) * 1000) from ${webhookSecrets} k
+      where k.webhook_id = l.id and k.expires_at > now()),
+    'fence', l.lease_fence,
     'units', (
       select coalesce(json_agg(distinct d.unit), '[]') from ${deliveries} d
       where d.webhook_id = l.id and d.state <> 'dead' and d.unit is not null),

@@ -105,3 +105,16 @@ export function createWindow(offset: number): Window {
     },
   }
 }
+
+/**
+ * Whether storing the low-water mark makes room that is worth a flush: once half of what was taken is through, so
+ * that the rest is sent meanwhile. Sooner, flush would follow on flush, each for the few events that came through
+ * during the one before. Where all the rest has to wait, for one key say, an eighth will do.
+ */
+export function isWorthStoring(
+  { storable, open }: Pick<Window, 'storable' | 'open'>,
+  maxWindow: number,
+  hasReady: boolean,
+): boolean {
+  return storable > 0 && (open <= maxWindow / 2 || (!hasReady && storable >= maxWindow / 8))
+}

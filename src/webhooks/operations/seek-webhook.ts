@@ -28,7 +28,8 @@ export async function seekWebhook(db: Db, id: string, target: SeekTarget): Promi
         where w.id = ${id}::text for update
       ), place as materialized (select f.*, ${placeOf(db, target)} as "to" from found f),
       moved as (
-        update ${webhooks} w set "offset" = p."to", lease_token = null, lease_until = null, saturated = false,
+        update ${webhooks} w set "offset" = p."to", lease_token = null, lease_until = null,
+          lease_fence = w.lease_fence + 1, saturated = false,
           due_at = (select min(d.due_at) from ${deliveries} d
             where d.webhook_id = w.id and d.state = 'retrying' and d."offset" <= p."to"),
           updated_at = clock_timestamp()

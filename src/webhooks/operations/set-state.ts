@@ -21,12 +21,12 @@ export async function pauseWebhook(db: Db, id: string, clock: Clock): Promise<We
 }
 
 /**
- * Resumes a paused or disabled webhook, which goes on where it stopped. One statement, and one to read it.
+ * Resumes a paused or disabled webhook, which goes on where it stopped and has five days to succeed. One statement, and one to read it.
  *
  * @throws NOT_FOUND
  */
 export async function resumeWebhook(db: Db, id: string): Promise<WebhookView> {
-  await changeState(db, id, sql`state = 'active', state_reason = null, failing_since = null`)
+  await changeState(db, id, sql`state = 'active', state_reason = null, disable_after = null`)
   return getWebhook(db, id)
 }
 

@@ -59,16 +59,19 @@ export function webhookActionSuite(api: Api): void {
 
     it('enables a disabled one by hand, which a pause leaves as it is', async () => {
       const { id } = await make()
-      await change(id, sql`state = 'disabled', state_reason = 'answered 410 Gone', failing_since = now()`)
+      await change(
+        id,
+        sql`state = 'disabled', state_reason = 'answered 410 Gone', failing_since = now(), disable_after = now()`,
+      )
       const disabled = { state: 'disabled', stateReason: 'answered 410 Gone' }
       expect(await expectJson(await post(id, 'pause'), 200)).toMatchObject(disabled)
       const enabled = { state: 'active', stateReason: null }
       expect(await expectJson(await post(id, 'resume'), 200)).toMatchObject(enabled)
       const since = await runQuery(
         api.db,
-        sql`select w.failing_since from ${api.db.tables.webhooks} w where w.id = ${id}`,
+        sql`select w.disable_after from ${api.db.tables.webhooks} w where w.id = ${id}`,
       )
-      expect(since).toEqual([{ failing_since: null }])
+      expect(since).toEqual([{ disable_after: null }])
     })
   })
 

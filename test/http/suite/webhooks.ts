@@ -207,6 +207,7 @@ export function webhookSuite(api: Api): void {
       [{ maxAttempts: null }, 'INVALID_INPUT', 'maxAttempts'],
       [{ scheduleMs: [] }, 'INVALID_INPUT', 'scheduleMs'],
       [{ scheduleMs: [-1] }, 'INVALID_INPUT', 'scheduleMs[0]'],
+      [{ scheduleMs: [5000, 1000] }, 'INVALID_INPUT', 'scheduleMs[0]'],
       [{ jitterPercent: 101 }, 'INVALID_INPUT', 'jitterPercent'],
       [{ timeoutMs: 999 }, 'INVALID_INPUT', 'timeoutMs'],
       [{ timeoutMs: 30_001 }, 'INVALID_INPUT', 'timeoutMs'],

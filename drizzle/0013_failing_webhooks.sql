@@ -1,0 +1,1 @@
+ALTER TABLE "millrace"."webhooks" ADD COLUMN "disable_after" timestamp with time zone;
