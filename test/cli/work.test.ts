@@ -70,6 +70,16 @@ describe('millrace queues', () => {
     })
   })
 
+  it('waits for a message for as long as it is told', async () => {
+    const waiting = json<Claimed>('queues', 'claim', 'later', '--wait-ms', '30000')
+    await json('queues', 'send', 'later', '"here"')
+    expect(await waiting).toMatchObject({ dataText: '"here"' })
+    const nothing = await cli(['queues', 'claim', 'later', '--wait-ms', '50'])
+    expect(nothing).toEqual({ code: 0, out: '', err: 'There is nothing to claim.\n' })
+    const tooLong = await cli(['queues', 'claim', 'later', '--wait-ms', '30001'])
+    expect(tooLong).toMatchObject({ code: 2, err: expect.stringContaining('0 to 30000') as string })
+  })
+
   it('retries, returns, extends and fails; dead letters are listed, sent again and deleted', async () => {
     for (const n of [1, 2]) await json('queues', 'send', 'jobs', String(n))
     const first = await claim('jobs')

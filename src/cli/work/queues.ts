@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Held, Settled } from '../../client/queues.ts'
+import type { ClaimOptions, Held, Settled } from '../../client/queues.ts'
 import { checkJson } from '../check-json.ts'
 import { connect } from '../connection.ts'
 import type { Cli, Io } from '../io.ts'
@@ -16,7 +16,7 @@ const maxMs = 366 * 86_400_000
 const examples = `
 Examples:
   $ millrace queues send mails '{"to":"a@b.c"}' --type welcome
-  $ millrace queues claim mails --json
+  $ millrace queues claim mails --wait-ms 30000 --json
   $ millrace queues ack mails 17 5f0c…      (the id and the lease of the claim)
   $ millrace queues dead mails
   $ millrace queues redrive mails`
@@ -123,32 +123,30 @@ function addClaim(queues: Command, { io }: Cli): void {
     .option('-n, --limit <n>', 'at most so many (default 1)', wholeNumber(1, 1000), 1)
     .option('-t, --types <types>', 'only these types, with commas between', list)
     .option('--lease-ms <ms>', 'how long they are held (default: what each says)', wholeNumber(1, 86_400_000))
+    .option('--wait-ms <ms>', 'how long to wait for one (default: not at all)', wholeNumber(0, 30_000))
     .option('--json', 'print each as a line of JSON')
-    .action(
-      async (queue: string, flags: JsonFlag & { limit: number; types?: string[]; leaseMs?: number }) => {
-        const { json, ...chosen } = flags
-        const { messages } = await connect(io)
-          .queue(queue)
-          .claim({ ...chosen, signal: io.signal })
-        return printAll(
-          io,
-          { ...(json && { json }) },
-          {
-            page: async () => ({ items: messages, next: null }),
-            head: ['id', 'lease', 'attempt', 'type', 'key', 'data'],
-            row: ({ id, lease, attempt, maxAttempts, type, key, dataText }) => [
-              String(id),
-              lease,
-              `${attempt}/${maxAttempts}`,
-              printable(plain(type)),
-              printable(plain(key)),
-              printable(jsonLine(dataText)),
-            ],
-            none: 'There is nothing to claim.',
-          },
-        )
-      },
-    )
+    .action(async (queue: string, { json, ...chosen }: JsonFlag & ClaimOptions) => {
+      const { messages } = await connect(io)
+        .queue(queue)
+        .claim({ ...chosen, signal: io.signal })
+      return printAll(
+        io,
+        { ...(json && { json }) },
+        {
+          page: async () => ({ items: messages, next: null }),
+          head: ['id', 'lease', 'attempt', 'type', 'key', 'data'],
+          row: ({ id, lease, attempt, maxAttempts, type, key, dataText }) => [
+            String(id),
+            lease,
+            `${attempt}/${maxAttempts}`,
+            printable(plain(type)),
+            printable(plain(key)),
+            printable(jsonLine(dataText)),
+          ],
+          none: 'There is nothing to claim.',
+        },
+      )
+    })
 }
 
 type SettleFlags = JsonFlag & { delayMs?: number; leaseMs?: number; error?: string; reason?: string }
