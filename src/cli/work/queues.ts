@@ -3,11 +3,12 @@ import type { ClaimOptions, Held, Settled } from '../../client/queues.ts'
 import { checkJson } from '../check-json.ts'
 import { connect } from '../connection.ts'
 import type { Cli, Io } from '../io.ts'
-import { list, pair, wholeNumber } from '../options.ts'
+import { list, numberOrNone, wholeNumber } from '../options.ts'
 import { jsonLine, printable } from '../printable.ts'
 import { readText } from '../publish/read-lines.ts'
 import { usageError } from '../usage-error.ts'
 import { addDeadLetters } from './dead-letters.ts'
+import { messageOf, withMessageOptions, type MessageFlags } from './message-options.ts'
 import { count, done, plain, printAll, printFacts, type JsonFlag } from './report.ts'
 
 /** The longest delay and lease that a server takes are its own affair; this only keeps nonsense out. */
@@ -21,7 +22,7 @@ Examples:
   $ millrace queues dead mails
   $ millrace queues redrive mails`
 
-/** `millrace queues list | show | send | claim | ack | return | retry | extend | fail | dead | redrive | purge` */
+/** `millrace queues list | show | configure | send | claim | ack | return | retry | extend | fail | dead | redrive | purge` */
 export function addQueues(program: Command, cli: Cli): void {
   const queues = program
     .command('queues')
@@ -30,6 +31,7 @@ export function addQueues(program: Command, cli: Cli): void {
     .helpCommand(false)
     .addHelpText('after', examples)
   addList(queues, cli)
+  addConfigure(queues, cli)
   addSend(queues, cli)
   addClaim(queues, cli)
   addSettles(queues, cli)
@@ -71,30 +73,40 @@ function addList(queues: Command, { io }: Cli): void {
     )
 }
 
-interface SendFlags extends JsonFlag {
-  type?: string
-  key?: string
-  header?: Record<string, string>
-  priority?: number
-  delayMs?: number
-  dedupeKey?: string
+function addConfigure(queues: Command, { io }: Cli): void {
+  queues
+    .command('configure')
+    .description('Set what is to hold for a queue, making it if need be.')
+    .argument('<queue>')
+    .requiredOption(
+      '--retain-finished-ms <ms>',
+      'how long finished messages are kept; none: not at all',
+      numberOrNone(1, 10 * maxMs),
+    )
+    .option('--json', 'print the result as JSON')
+    .action(async (queue: string, { json, ...chosen }: JsonFlag & { retainFinishedMs: number | 'none' }) => {
+      const retainFinishedMs = chosen.retainFinishedMs === 'none' ? null : chosen.retainFinishedMs
+      await connect(io).queue(queue).configure({ retainFinishedMs }, { signal: io.signal })
+      const kept = retainFinishedMs === null ? 'keeps no' : `keeps for ${retainFinishedMs} ms its`
+      done(
+        io,
+        { ...(json && { json }) },
+        { retainFinishedMs },
+        (style) => `${style.bold(queue)} ${kept} finished messages`,
+      )
+    })
 }
 
 function addSend(queues: Command, { io }: Cli): void {
-  queues
+  const send = queues
     .command('send')
     .description('Send a message. The queue is made with its first.')
     .argument('<queue>')
     .argument('[data]', 'the data as JSON; - or nothing: from stdin')
-    .option('-t, --type <type>', 'by which a claim may choose')
-    .option('-k, --key <key>', 'messages of one key are worked one after the other')
-    .option('--header <name=value>', 'metadata that travels with the message; may be repeated', pair)
-    .option('--priority <n>', 'smaller is claimed first (default 0)', wholeNumber(0, 32_767))
-    .option('--delay-ms <ms>', 'not before so many milliseconds from now', wholeNumber(0, maxMs))
-    .option('--dedupe-key <key>', 'while its window (a day) lasts, no other with it is sent')
+  withMessageOptions(send)
     .option('--json', 'print the result as JSON')
-    .action(async (queue: string, data: string | undefined, { json, header, ...flags }: SendFlags) => {
-      const message = { ...flags, ...(header && { headers: header }), dataText: await dataOf(io, data) }
+    .action(async (queue: string, data: string | undefined, { json, ...flags }: JsonFlag & MessageFlags) => {
+      const message = messageOf(flags, await dataOf(io, data))
       const sent = await connect(io).queue(queue).send(message, { signal: io.signal })
       const what = sent.duplicate ? 'was sent before' : 'sent'
       done(
