@@ -63,7 +63,7 @@ export interface Millrace {
    *   store.stream('orders').publish({ type: 'order.created', data: order }, { tx }),
    * ])
    * @throws TRANSACTION_UNSUPPORTED for trim, and for put, resume and runNow of schedules: they take several
-   *   statements
+   *   statements; INVALID_INPUT for a call of ours without `{ tx }`, which would commit on its own
    */
   batch: Db['batch']
   /** Stops workers, ends subscriptions, listeners and the connection, and closes the database. Calls after it fail with STORE_CLOSED. */
