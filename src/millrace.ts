@@ -2,6 +2,7 @@ import type { Db, Executor, TxOption } from './db/port.ts'
 import { MillraceError } from './errors/millrace-error.ts'
 import { createLockHandle, type LockHandle } from './locks/lock-handle.ts'
 import type { Ports } from './ports.ts'
+import type { ClaimWait } from './queues/claim-or-wait.ts'
 import { createQueueHandle, type QueueHandle, type QueueParts } from './queues/queue-handle.ts'
 import { createTopicHandle, type TopicHandle } from './queues/topic-handle.ts'
 import { workQueue, type Worker } from './queues/work/work-queue.ts'
@@ -13,7 +14,7 @@ import type { Listener, ListenOptions } from './wakes/fan-out.ts'
 import { createForwarder, type Forwarder } from './wakes/forwarder.ts'
 import { notify } from './wakes/notify.ts'
 import { createAttach } from './attach-wake.ts'
-import { createWorkWakes } from './attach-work.ts'
+import { createClaimWait, createWorkWakes } from './attach-work.ts'
 
 /** What {@link createMillrace} takes. */
 export interface MillraceOptions {
@@ -62,7 +63,7 @@ export interface Millrace {
    *   store.stream('orders').publish({ type: 'order.created', data: order }, { tx }),
    * ])
    * @throws TRANSACTION_UNSUPPORTED for trim, and for put, resume and runNow of schedules: they take several
-   *   statements
+   *   statements; INVALID_INPUT for a call of ours without `{ tx }`, which would commit on its own
    */
   batch: Db['batch']
   /** Stops workers, ends subscriptions, listeners and the connection, and closes the database. Calls after it fail with STORE_CLOSED. */
@@ -93,12 +94,14 @@ export function createMillrace(options: MillraceOptions): Millrace {
   const pace = { ports, pollMinMs, pollMaxMs }
   const attach = createAttach(open, pace)
   const { startWorker, stopWorkers } = createWorkers(db, open, pace)
+  const ending = new AbortController()
+  const claimWait = endedBy(ending.signal, createClaimWait(db, open, pace), assertOpen)
   return {
     db,
     forwarder,
     stream: (name, { codec } = {}) =>
       createStreamHandle(name, { db, attach, clock: ports.clock, codec, assertOpen }),
-    queue: (name) => createQueueHandle(name, { db, startWorker }),
+    queue: (name) => createQueueHandle(name, { db, startWorker, claimWait }),
     topic: (name) => createTopicHandle(name, db),
     lock: (name) => createLockHandle(name, db, ports),
     schedules: createSchedules(db),
@@ -106,10 +109,33 @@ export function createMillrace(options: MillraceOptions): Millrace {
     listen: (channel, listening) => open().listen(channel, listening),
     transaction: (work) => db.transaction(work),
     batch: (work) => db.batch(work),
-    close: () =>
-      (closing ??= stopWorkers()
+    close() {
+      closing ??= stopWorkers()
         .then(() => Promise.all([forwarder.close(), db.close()]))
-        .then(() => {})),
+        .then(() => {})
+      // workers may take their time; a claim that only waits has none to take
+      ending.abort()
+      return closing
+    },
+  }
+}
+
+/** Claims that wait end with the store, by its error. */
+function endedBy(ending: AbortSignal, claimWait: ClaimWait, assertOpen: () => void): ClaimWait {
+  return {
+    ...claimWait,
+    async attach(queue) {
+      const wakes = await claimWait.attach(queue)
+      return {
+        ...wakes,
+        async wait({ signal, ...options }) {
+          const either = signal === undefined ? ending : AbortSignal.any([signal, ending])
+          const outcome = await wakes.wait({ ...options, signal: either })
+          if (outcome === 'aborted') assertOpen()
+          return outcome
+        },
+      }
+    },
   }
 }
 

@@ -3,10 +3,25 @@ import { InvalidArgumentError } from 'commander'
 /** Parses an option that is a whole number within bounds. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
     if (value >= least && value <= most) return value
     throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
   }
+}
+
+/** Parses an option that is a number within bounds. */
+export function decimal(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+    if (value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`)
+  }
+}
+
+/** Parses an option that is a whole number within bounds, or `none`; commander takes a null for nothing. */
+export function numberOrNone(least: number, most: number): (text: string) => number | 'none' {
+  const number = wholeNumber(least, most)
+  return (text) => (text === 'none' ? text : number(text))
 }
 
 /** Parses a list with commas; the option may also be repeated. */

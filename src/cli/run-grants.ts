@@ -1,5 +1,7 @@
 import { missingGrants } from '../db/grants/check-grants.ts'
 import { grantStatements } from '../db/grants/grant-statements.ts'
+import { assertMigrated } from '../db/migrate/check-migrations.ts'
+import { readMigrationFiles } from '../db/migrate/node-files.ts'
 import { readSettings } from '../settings.ts'
 import type { Cli, Io } from './io.ts'
 import { createStyle } from './style.ts'
@@ -27,6 +29,8 @@ export async function checkGrants(cli: Cli, { role, schema }: Flags): Promise<vo
     for (const grant of lacking) io.stdout.write(`${style.red('lacks')} ${grant}\n`)
     if (lacking.length > 0) cli.exitCode = 1
     else {
+      // what is not there, nobody can lack a right to
+      await assertMigrated(db, await readMigrationFiles())
       io.stdout.write(
         `${style.green('✓')} ${role ?? 'the role'} has all that running Millrace needs: ${description}\n`,
       )

@@ -90,6 +90,18 @@ export interface QueueStats {
   retainFinishedMs: number | null
 }
 
+/** What a claim takes. */
+export interface ClaimOptions {
+  /** At most so many: default 1, at most 1000. */
+  limit?: number
+  /** Only messages of these types. Default all. */
+  types?: readonly string[]
+  /** How long they are held. Default: what each message says. */
+  leaseMs?: number
+  /** How long to wait for one where there is none: 0 to 30,000. Default 0. */
+  waitMs?: number
+}
+
 /** A queue at the server. */
 export interface QueueClient {
   readonly name: string
@@ -97,9 +109,14 @@ export interface QueueClient {
   send(message: NewMessage, options?: CallOptions): Promise<SentMessage>
   /** Sends 1 to 10,000, all or none. */
   sendMany(messages: readonly NewMessage[], options?: CallOptions): Promise<SentMessage[]>
-  /** Takes messages to work on; `nextDueMs` tells when more may be due, null: unknown. */
+  /**
+   * Takes messages to work on, waiting at most `waitMs` (0 to 30,000, default 0) where there are none; `nextDueMs`
+   * tells when more may be due, null: unknown.
+   *
+   * @throws INVALID_INPUT, WRONG_ENVIRONMENT
+   */
   claim(
-    options?: { limit?: number; types?: readonly string[]; leaseMs?: number } & CallOptions,
+    options?: ClaimOptions & CallOptions,
   ): Promise<{ messages: ClaimedMessage[]; nextDueMs: number | null }>
   ack(items: readonly Held[], options?: CallOptions): Promise<Settled[]>
   /** Gives back what was not begun: no attempt is counted. */
@@ -140,7 +157,9 @@ export function createQueue(send: Send, name: string): QueueClient {
       return jsonOf<{ messages: SentMessage[] }>(answer).messages
     },
     async claim({ signal, ...chosen } = {}) {
-      const answer = await post('claim', JSON.stringify(chosen), { signal })
+      const { waitMs = 0 } = chosen
+      const body = JSON.stringify(chosen)
+      const answer = await send({ method: 'POST', path: `${path}/claim`, body, signal, waitMs })
       const { nextDueMs } = jsonOf<{ nextDueMs: number | null }>(answer)
       return { messages: listWithData<ClaimedMessage>(answer, 'messages'), nextDueMs }
     },

@@ -1,5 +1,5 @@
-import { MillraceError } from '../errors/millrace-error.ts'
-import type { Db, DrizzlePg, Executor } from './port.ts'
+import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
+import type { Db, DrizzlePg, Executor, TxOption } from './port.ts'
 
 /**
  * The writes of a batch: called once, it makes them with `{ tx }` (or as queries of `tx` itself) and returns
@@ -12,13 +12,32 @@ export type BatchResults<Items extends readonly unknown[]> = { [Place in keyof I
 
 const batches = new WeakSet<DrizzlePg>()
 
+/** How many batches have their writes made on this very stack: what is called meanwhile is called by one of them. */
+let making = 0
+
 /** Begins a batch's writes on `tx`; a query of Drizzle's runs once somebody asks for its result. */
 export function startBatch<Items extends readonly unknown[]>(
   tx: DrizzlePg,
   work: BatchWork<Items>,
 ): Promise<unknown>[] {
   batches.add(tx)
-  return work(tx).map((item) => Promise.resolve(item))
+  making++
+  try {
+    return work(tx).map((item) => Promise.resolve(item))
+  } finally {
+    making--
+  }
+}
+
+/**
+ * Refuses what is called while a batch is made and would not be part of it: it would commit on its own, even when the
+ * batch is refused. Whatever may wait for others before it comes to its executor asks this first.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertPartOfBatch(options: TxOption | undefined): void {
+  if (making > 0 && options?.tx === undefined)
+    throw invalidInput('tx', 'is missing: in a batch every call takes the tx that the batch gives')
 }
 
 /** A batch where there are transactions: one of them. */

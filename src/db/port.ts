@@ -1,5 +1,5 @@
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core'
-import type { BatchResults, BatchWork } from './batch.ts'
+import { assertPartOfBatch, type BatchResults, type BatchWork } from './batch.ts'
 import type { Tables } from '../schema/tables.ts'
 
 /** Any Drizzle Postgres database or transaction, whichever driver is below it. */
@@ -46,7 +46,8 @@ export interface Db extends Executor {
    * they run is not promised, but for queries of `tx` itself. What a write learns from its answer alone (there is
    * no such stream) rejects too; over neon-http the batch has committed by then, in a transaction it rolls back.
    *
-   * @throws TRANSACTION_UNSUPPORTED for writes of several statements: trim, and put, resume and runNow of schedules
+   * @throws TRANSACTION_UNSUPPORTED for writes of several statements: trim, and put, resume and runNow of schedules;
+   *   INVALID_INPUT for a call of ours without `{ tx }`, which would commit on its own
    */
   batch<Items extends readonly unknown[]>(work: BatchWork<Items>): Promise<BatchResults<Items>>
   /**
@@ -79,8 +80,13 @@ export interface TxOption {
   tx?: DrizzlePg
 }
 
-/** The executor for a call: the caller's transaction if there is one, else the database. */
+/**
+ * The executor for a call: the caller's transaction if there is one, else the database.
+ *
+ * @throws INVALID_INPUT for a call without `tx` among the writes of a batch
+ */
 export function executorFor(db: Executor, options: TxOption | undefined): Executor {
+  assertPartOfBatch(options)
   if (options?.tx === undefined) return db
   const { tables, schema, environment } = db
   return { drizzle: options.tx, tables, schema, environment }

@@ -1,6 +1,7 @@
 import type { Hono } from 'hono'
 import type { Db } from '../db/port.ts'
 import type { Ports } from '../ports.ts'
+import type { ClaimWait } from '../queues/claim-or-wait.ts'
 import type { AttachWake } from '../streams/subscribe.ts'
 import type { Delivery } from '../webhooks/engine/engine.ts'
 import type { Sealer } from '../webhooks/seal.ts'
@@ -31,6 +32,8 @@ export interface AppOptions {
   onWebhookChange?: (info: WebhookInfo) => void
   /** Wakes those who wait for events; default: they poll. */
   attach?: AttachWake
+  /** Wakes claims that wait for messages; default: they poll. */
+  claimWait?: ClaimWait
   /** Notify and listen on user channels; absent, the addresses answer that this host has none. */
   channels?: ChannelPort
   /** Aborts when the host shuts down: long polls and event streams end. */

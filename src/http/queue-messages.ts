@@ -4,8 +4,7 @@ import { invalidInput } from '../errors/millrace-error.ts'
 import { parseJson } from '../json/scan.ts'
 import { parseShape } from '../json/shape.ts'
 import { arraySlices, objectSlices } from '../json/slices.ts'
-import { claimMessages } from '../queues/claim-messages.ts'
-import type { ClaimedMessage, Held } from '../queues/message.ts'
+import type { Held } from '../queues/message.ts'
 import { sendMessages } from '../queues/send-messages.ts'
 import {
   ackMessages,
@@ -14,20 +13,14 @@ import {
   retryMessages,
   returnMessages,
 } from '../queues/settle-messages.ts'
-import { dataLimits, readBody, readOptionalObject } from './body.ts'
+import { dataLimits, readBody } from './body.ts'
+import { claim } from './claim.ts'
 import type { AppOptions } from './context.ts'
 import { parseMessages } from './message-body.ts'
 import { queryOf, wholeNumber } from './query.ts'
 import { resource, type Handler } from './resource.ts'
-import { jsonText, withData } from './verbatim.ts'
 
 const path = '/v1/queues/:queue'
-
-const claimBody = v.strictObject({
-  limit: v.optional(v.number()),
-  types: v.optional(v.array(v.string())),
-  leaseMs: v.optional(v.number()),
-})
 
 const held = { id: v.number(), lease: v.string() }
 const plain = v.strictObject(held)
@@ -63,19 +56,6 @@ function send(options: AppOptions): Handler<`${typeof path}/messages`> {
     const sent = await sendMessages(options.db, c.req.param('queue'), messages)
     return c.json(single ? sent.messages[0] : { messages: sent.messages }, 201)
   }
-}
-
-function claim({ db }: AppOptions): Handler<`${typeof path}/claim`> {
-  return async (c) => {
-    queryOf(c.req.raw, [])
-    const chosen = parseShape(claimBody, await readOptionalObject(c.req.raw), 'body')
-    const { messages, nextDueMs } = await claimMessages(db, c.req.param('queue'), chosen)
-    return jsonText(c, `{"messages":[${messages.map(claimedText).join(',')}],"nextDueMs":${nextDueMs}}`)
-  }
-}
-
-function claimedText(message: ClaimedMessage): string {
-  return withData(message)
 }
 
 /** What became of each item. */

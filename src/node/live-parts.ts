@@ -1,4 +1,5 @@
 import { createAttach } from '../attach-wake.ts'
+import { createClaimWait } from '../attach-work.ts'
 import type { Db } from '../db/port.ts'
 import type { AppOptions } from '../http/context.ts'
 import type { Ports } from '../ports.ts'
@@ -12,12 +13,17 @@ export function liveParts(
   db: Db,
   running: Pick<RunningDelivery, 'forwarder'> & Partial<RunningDelivery>,
   { ports, poll }: { ports: Ports; poll: PollSettings },
-): Pick<AppOptions, 'attach' | 'channels' | 'ready' | 'onWebhookChange' | 'metrics' | 'delivery'> {
+): Pick<
+  AppOptions,
+  'attach' | 'claimWait' | 'channels' | 'ready' | 'onWebhookChange' | 'metrics' | 'delivery'
+> {
   const { forwarder, metrics, delivery } = running
+  const pace = { ports, pollMinMs: poll.minMs, pollMaxMs: poll.maxMs }
   return {
     delivery,
     ...(metrics === undefined ? {} : { metrics: () => metrics.text() }),
-    attach: createAttach(() => forwarder, { ports, pollMinMs: poll.minMs, pollMaxMs: poll.maxMs }),
+    attach: createAttach(() => forwarder, pace),
+    claimWait: createClaimWait(db, () => forwarder, pace),
     channels: {
       notify: (channel, payload) => notify(db, channel, payload),
       listen: (channel, options) => forwarder.listen(channel, options),

@@ -43,11 +43,9 @@ export interface Claimed {
  * @throws INVALID_NAME, INVALID_INPUT; WRONG_ENVIRONMENT where the database belongs to another one (W7)
  */
 export async function claimMessages(db: Db, queue: string, options: ClaimOptions = {}): Promise<Claimed> {
-  assertSharedName('queue', queue)
+  assertClaim(queue, options)
   const limit = Math.min(Math.floor(options.limit ?? 1), maxMessagesPerClaim)
   const types = options.types?.length ? options.types : null
-  for (const type of types ?? []) assertLabel(type, 'types', 256)
-  if (options.leaseMs !== undefined) wholeNumber(options.leaseMs, 'leaseMs', 1, 86_400_000)
   if (!(limit > 0)) return { messages: [], nextDueMs: 0 }
   const rows = await runQuery<ClaimRow>(
     db,
@@ -61,6 +59,17 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
   const sentAt = createDateReader()
   const messages = rows.map((row) => toClaimed(row, sentAt))
   return { messages: messages.sort((a, b) => a.priority - b.priority || a.id - b.id), nextDueMs }
+}
+
+/**
+ * Checks what is to be claimed.
+ *
+ * @throws INVALID_NAME, INVALID_INPUT
+ */
+export function assertClaim(queue: string, { types = [], leaseMs }: ClaimOptions): void {
+  assertSharedName('queue', queue)
+  for (const type of types) assertLabel(type, 'types', 256)
+  if (leaseMs !== undefined) wholeNumber(leaseMs, 'leaseMs', 1, 86_400_000)
 }
 
 /** Messages that were sent together have one time, and to read it is what takes longest about a row. */

@@ -1,7 +1,7 @@
 import type { Db, TxOption } from '../db/port.ts'
-import { invalidInput } from '../errors/millrace-error.ts'
+import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
-import type { ClaimOptions } from './claim-messages.ts'
+import { claimOrWait, type ClaimWait, type WaitingClaimOptions } from './claim-or-wait.ts'
 import {
   listDeadLetters,
   purgeDeadLetters,
@@ -52,10 +52,12 @@ export interface QueueHandle<Data> {
   /** Sends several, all or none. */
   sendMany(messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]>
   /**
-   * Claims messages; `nextDueMs` as claimMessages has it. Calls on this handle that are under way at the same time
-   * share statements, and so do those of `ack`.
+   * Claims messages; `nextDueMs` as claimMessages has it. With `waitMs` it waits for some where there are none. Calls
+   * on this handle that are under way at the same time share statements, and so do those of `ack`.
+   *
+   * @throws INVALID_INPUT; WRONG_ENVIRONMENT; ABORTED by the signal, unless something was claimed; STORE_CLOSED
    */
-  claim(options?: ClaimOptions): Promise<{ messages: ClaimedOf<Data>[]; nextDueMs: number | null }>
+  claim(options?: WaitingClaimOptions): Promise<{ messages: ClaimedOf<Data>[]; nextDueMs: number | null }>
   /** Finishes messages; answers for each whether its lease still held (Q1). */
   ack(items: readonly Held[], options?: TxOption): Promise<boolean[]>
   /** Gives back what was not begun: ready at once, the attempt not counted. */
@@ -77,6 +79,8 @@ export interface QueueHandle<Data> {
 /** What a handle stands on. */
 export interface QueueParts {
   db: Db
+  /** How claims wait, with the wakes of the store. */
+  claimWait: ClaimWait
   /** Starts a worker with the wakes of the store. */
   startWorker(
     queue: string,
@@ -90,7 +94,8 @@ export interface QueueParts {
  *
  * @throws INVALID_NAME
  */
-export function createQueueHandle<Data>(name: string, { db, startWorker }: QueueParts): QueueHandle<Data> {
+export function createQueueHandle<Data>(name: string, parts: QueueParts): QueueHandle<Data> {
+  const { db, startWorker, claimWait } = parts
   assertSharedName('queue', name)
   const send = async (messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]> =>
     (await sendMessages(db, name, messages.map(encodeMessage), options)).messages
@@ -99,8 +104,13 @@ export function createQueueHandle<Data>(name: string, { db, startWorker }: Queue
     name,
     send: async (message, options) => (await send([message], options))[0]!,
     sendMany: send,
-    async claim(options) {
-      const { messages, nextDueMs } = await claim(options)
+    async claim(options = {}) {
+      const assertNotAborted = (): void => {
+        if (options.signal?.aborted) throw new MillraceError('ABORTED', 'the claim was aborted')
+      }
+      assertNotAborted()
+      const { messages, nextDueMs } = await claimOrWait(claim, name, options, claimWait)
+      if (messages.length === 0) assertNotAborted()
       return { messages: messages.map(decode<Data, ClaimedMessage>), nextDueMs }
     },
     ack: createSharedAck(db, name),

@@ -40,7 +40,7 @@ export type RetryOutcome = 'waiting' | 'dead' | 'lost'
  * @throws INVALID_NAME, INVALID_INPUT; ISOLATION_LEVEL when `{ tx }` is above READ COMMITTED and a
  *   message has a key (so do the others here, but for {@link extendMessages})
  */
-export function ackMessages(
+export async function ackMessages(
   db: Db,
   queue: string,
   items: readonly Held[],
@@ -55,7 +55,7 @@ export function ackMessages(
  *
  * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
  */
-export function returnMessages(
+export async function returnMessages(
   db: Db,
   queue: string,
   items: readonly Held[],
@@ -76,7 +76,7 @@ export interface ExtendOptions extends TxOption {
  *
  * @throws INVALID_NAME, INVALID_INPUT
  */
-export function extendMessages(
+export async function extendMessages(
   db: Db,
   queue: string,
   items: readonly Held[],
@@ -94,7 +94,7 @@ export function extendMessages(
  *
  * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
  */
-export function failMessages(
+export async function failMessages(
   db: Db,
   queue: string,
   items: readonly Failure[],

@@ -1,3 +1,4 @@
+import { assertPartOfBatch } from '../db/batch.ts'
 import type { Db, TxOption } from '../db/port.ts'
 import { canShare, shareStatement } from '../db/share-statement.ts'
 import { claimMessages, maxMessagesPerClaim, type Claimed, type ClaimOptions } from './claim-messages.ts'
@@ -27,6 +28,8 @@ export function createSharedClaim(db: Db, queue: string): (options?: ClaimOption
     return group
   }
   return async (options = {}) => {
+    // there is no claim that is part of anything
+    assertPartOfBatch(undefined)
     const limit = Math.min(Math.floor(options.limit ?? 1), maxMessagesPerClaim)
     if (!(limit > 0) || !canShare(db)) return claimMessages(db, queue, options)
     const places = await groupOf(options)(Array.from({ length: limit }, () => null))
@@ -58,6 +61,7 @@ export function createSharedAck(
 ): (items: readonly Held[], options?: TxOption) => Promise<boolean[]> {
   const ack = shareStatement<Held, boolean>((items) => ackMessages(db, queue, items), { maxItems })
   return async (items, options) => {
+    assertPartOfBatch(options)
     if (options?.tx !== undefined || items.length === 0 || !canShare(db))
       return ackMessages(db, queue, items, options)
     // what is wrong with one call must not fail another's

@@ -21,9 +21,8 @@ const maxCronLength = 256
  */
 export function validateTiming(timing: Timing, now: Date): ValidTiming {
   const { cron = null, everyMs = null, timeZone = null } = timing
-  if ((cron === null) === (everyMs === null)) {
-    throw invalidInput(cron === null ? 'cron' : 'everyMs', 'and the other: give one of cron and everyMs')
-  }
+  if (cron === null && everyMs === null) throw invalidInput('cron', 'or everyMs must be given')
+  if (cron !== null && everyMs !== null) throw invalidInput('everyMs', 'cannot stand beside cron')
   if (cron !== null) return validateCron(cron, timeZone ?? 'UTC', now)
   if (timeZone !== null) throw invalidInput('timeZone', 'goes with cron; everyMs has none')
   if (!Number.isInteger(everyMs) || everyMs! < minEveryMs || everyMs! > maxEveryMs) {

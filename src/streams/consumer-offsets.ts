@@ -37,7 +37,12 @@ export async function getOffset(db: Db, id: ConsumerId, options: TxOption = {}):
  *
  * @throws INVALID_NAME, INVALID_INPUT, NOT_FOUND (no such stream), OFFSET_AHEAD
  */
-export function saveOffset(db: Db, id: ConsumerId, offset: number, options: TxOption = {}): Promise<number> {
+export async function saveOffset(
+  db: Db,
+  id: ConsumerId,
+  offset: number,
+  options: TxOption = {},
+): Promise<number> {
   return writeOffset(executorFor(db, options), id, offset, 'forward')
 }
 
@@ -46,7 +51,12 @@ export function saveOffset(db: Db, id: ConsumerId, offset: number, options: TxOp
  *
  * @throws INVALID_NAME, INVALID_INPUT, NOT_FOUND (no such stream), OFFSET_AHEAD
  */
-export function seekOffset(db: Db, id: ConsumerId, offset: number, options: TxOption = {}): Promise<number> {
+export async function seekOffset(
+  db: Db,
+  id: ConsumerId,
+  offset: number,
+  options: TxOption = {},
+): Promise<number> {
   return writeOffset(executorFor(db, options), id, offset, 'anywhere')
 }
 

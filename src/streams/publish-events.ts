@@ -2,6 +2,7 @@ import { arrayLiteral } from '../db/array-literal.ts'
 import { toNumber, toNumbers } from '../db/decode.ts'
 import { fixedStatement, type Value } from '../db/fixed-statement.ts'
 import { jsonList, splitJsonList } from '../db/json-list.ts'
+import { assertPartOfBatch } from '../db/batch.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 import { sha256Hex } from '../db/sha256-hex.ts'
@@ -49,6 +50,7 @@ export async function publishEvents(
   events: readonly NewEvent[],
   options: PublishOptions = {},
 ): Promise<Published> {
+  assertPartOfBatch(options)
   assertSharedName('stream', stream)
   assertEvents(events)
   if (events.length > maxEventsPerPublish) {

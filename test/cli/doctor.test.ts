@@ -199,6 +199,23 @@ describe('millrace migrate', () => {
     expect((await migrate()).out).toMatch(/^✓ schema millrace is up to date \(\d+ migrations\)/)
   })
 
+  it('finds, as doctor and grants do, that a table has gone', async () => {
+    const db = createNodePostgresDb({ url: empty.url })
+    await runQuery(db, sql`alter table millrace.dedupe_keys rename to x`)
+    await db.close()
+    const text = 'schema "millrace" lacks the table dedupe_keys, which the migrations have made'
+    expect((await doctor({ DATABASE_URL: empty.url })).topics.migrations).toMatchObject({
+      level: 'fail',
+      text: expect.stringContaining(text) as string,
+    })
+    for (const args of [['migrate'], ['migrate', '--dry-run'], ['grants', '--check']]) {
+      const { code, out, err } = await run(args, { env: { DATABASE_URL: empty.url } })
+      expect([code, out]).toEqual([1, ''])
+      expect(err).toContain(text)
+      expect(err).toContain('(NOT_MIGRATED)')
+    }
+  })
+
   it('fails in one line where there is no database', async () => {
     const { code, out, err } = await run(['migrate'], { env: { DATABASE_URL: 'mysql://a' } })
     expect([code, out]).toEqual([1, ''])

@@ -40,6 +40,23 @@ describe('millrace grants', () => {
     expect(await run(['grants', '--check', '--role', bare.role], asOwner)).toMatchObject({ code: 0 })
   })
 
+  it('checks no role that is not there, nor a database without the tables', async () => {
+    const check = (url: string, ...args: string[]) =>
+      run(['grants', '--check', ...args], { env: { DATABASE_URL: url } })
+    for (const url of [empty.url, bare.ownerUrl]) {
+      expect(await check(url, '--role', 'nobodyhere')).toMatchObject({
+        code: 1,
+        out: '',
+        err: expect.stringContaining('there is no role "nobodyhere"') as string,
+      })
+    }
+    expect(await check(empty.url)).toMatchObject({
+      code: 1,
+      out: '',
+      err: expect.stringContaining('(NOT_MIGRATED)') as string,
+    })
+  })
+
   it('names the schema that is set', async () => {
     const { out } = await run(['grants', '--role', 'app'], { env: { MILLRACE_SCHEMA: 'events_of_mine' } })
     expect(out).toContain('GRANT SELECT ON TABLE "events_of_mine"."events" TO "app";\n')

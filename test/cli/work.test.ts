@@ -1,4 +1,6 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runQuery } from '../../src/db/run.ts'
 import { startApiServer, type ApiServer } from '../support/api-server.ts'
 import { envOf, run, type CommandOptions, type CommandResult } from './support/run.ts'
 
@@ -68,6 +70,51 @@ describe('millrace queues', () => {
       out: '',
       err: 'There is nothing to claim.\n',
     })
+  })
+
+  it('sends with all that a message can say, and keeps finished ones for as long as it is told', async () => {
+    const options =
+      '--priority -3 --max-attempts 4 --lease-ms 5000 --at 2020-01-31T09:00:00Z --dedupe-key once'
+    const more = '--dedupe-window-ms 60000 --backoff-base-ms 0 --backoff-factor 1.5 --backoff-max-ms 9'
+    const sent = await json<{ id: number }>('queues', 'send', 'told', '1', ...`${options} ${more}`.split(' '))
+    expect(await json('queues', 'send', 'told', '2', '--dedupe-key', 'once')).toEqual({
+      id: sent.id,
+      duplicate: true,
+    })
+    const stored = await runQuery<Record<string, unknown>>(
+      server.db,
+      sql`select m.priority::integer, m.max_attempts, m.lease_ms, m.backoff_base_ms::integer as base,
+          m.backoff_factor::real as factor, m.backoff_max_ms::integer as most,
+          extract(epoch from k.expires_at - m.sent_at)::integer as window
+        from millrace.messages m join millrace.dedupe_keys k on k.message_id = m.id where m.id = ${sent.id}`,
+    )
+    expect(stored).toEqual([
+      { priority: -3, max_attempts: 4, lease_ms: 5000, base: 0, factor: 1.5, most: 9, window: 60 },
+    ])
+    const wrong = await cli(['queues', 'send', 'told', '1', '--priority', '-32769'])
+    expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('-32768 to 32767') as string })
+    const when = await cli(['queues', 'send', 'told', '1', '--at', 'tomorrow'])
+    expect(when).toMatchObject({ code: 1, err: expect.stringContaining('at') as string })
+
+    const configure = (value: string) => cli(['queues', 'configure', 'told', '--retain-finished-ms', value])
+    expect(await configure('60000')).toMatchObject({
+      code: 0,
+      out: '✓ told keeps for 60000 ms its finished messages\n',
+    })
+    expect(await json('queues', 'show', 'told')).toMatchObject({ retainFinishedMs: 60_000 })
+    expect(await configure('none')).toMatchObject({ code: 0, out: '✓ told keeps no finished messages\n' })
+    expect(await json('queues', 'show', 'told')).toMatchObject({ retainFinishedMs: null })
+    expect(await configure('0')).toMatchObject({ code: 2 })
+  })
+
+  it('waits for a message for as long as it is told', async () => {
+    const waiting = json<Claimed>('queues', 'claim', 'later', '--wait-ms', '30000')
+    await json('queues', 'send', 'later', '"here"')
+    expect(await waiting).toMatchObject({ dataText: '"here"' })
+    const nothing = await cli(['queues', 'claim', 'later', '--wait-ms', '50'])
+    expect(nothing).toEqual({ code: 0, out: '', err: 'There is nothing to claim.\n' })
+    const tooLong = await cli(['queues', 'claim', 'later', '--wait-ms', '30001'])
+    expect(tooLong).toMatchObject({ code: 2, err: expect.stringContaining('0 to 30000') as string })
   })
 
   it('retries, returns, extends and fails; dead letters are listed, sent again and deleted', async () => {

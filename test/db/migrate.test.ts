@@ -104,6 +104,23 @@ describe.each(places)('migrating $name', ({ create }) => {
     expect(await installations(db)).toHaveLength(1)
   })
 
+  it('names what has gone since, and calls nothing up to date that lacks it', async () => {
+    const db = await create()
+    await migrate(db, { files })
+    const change = (statement: string) => db.drizzle.execute(sql.raw(statement))
+    await change(`alter table "millrace"."dedupe_keys" rename to x`)
+    await change(`drop function "millrace"."wake_queue"`)
+    expect((await checkMigrations(db, files)).lacking).toEqual(['table dedupe_keys', 'function wake_queue'])
+    const error = {
+      code: 'NOT_MIGRATED',
+      message: expect.stringContaining('lacks the table dedupe_keys, the function wake_queue') as string,
+      details: { schema: 'millrace', lacking: ['table dedupe_keys', 'function wake_queue'] },
+    }
+    await expect(assertMigrated(db, files)).rejects.toMatchObject(error)
+    await expect(migrate(db, { files })).rejects.toMatchObject(error)
+    await expect(migrate(db, { files, dryRun: true })).rejects.toMatchObject(error)
+  })
+
   it('tells in a dry run what it would do, and does nothing', async () => {
     const db = await create()
     expect(await migrate(db, { files, dryRun: true })).toEqual({ applied: names, already: [] })

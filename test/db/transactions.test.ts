@@ -122,6 +122,18 @@ describeOnEveryDriver('a batch', (given, { capabilities }) => {
     },
   )
 
+  it.each(writes)('refuses $name without its tx, which would commit on its own', async (write) => {
+    await write.prepare?.(store)
+    const before = await write.look(store)
+    const refused = store.batch((tx) => [
+      tx.insert(table).values({ id: 'o_5' }),
+      write.run(store, undefined as never),
+    ])
+    await expect(refused).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { field: 'tx' } })
+    expect(await stored()).toEqual(['o_1'])
+    expect(await write.look(store)).toEqual(before)
+  })
+
   it('of nothing, and of a write with nothing to do, is legal', async () => {
     expect(await store.batch(() => [])).toEqual([])
     expect(await store.batch((tx) => [store.queue('mails').ack([], { tx })])).toEqual([[]])

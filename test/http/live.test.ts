@@ -1,7 +1,10 @@
+import type { SQL } from 'drizzle-orm'
+import { PgDialect } from 'drizzle-orm/pg-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { createApp } from '../../src/http/app.ts'
+import { workRoutes } from '../../src/http/work-routes.ts'
 import { liveParts } from '../../src/node/live-parts.ts'
 import { defaultPoll } from '../../src/node/pace.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
@@ -19,6 +22,22 @@ let db: Db
 let forwarder: Forwarder
 let api: Api
 
+let whenClaimed = (): void => {}
+
+/** Calls `whenClaimed` between a claim and its answer. */
+function tellingOfClaims(real: Db): Db {
+  const { drizzle } = real
+  async function execute(statement: SQL): Promise<unknown> {
+    const answer = await drizzle.execute(statement)
+    if (new PgDialect().sqlToQuery(statement).sql.includes('claim_messages')) whenClaimed()
+    return answer
+  }
+  const telling = new Proxy(drizzle, {
+    get: (target, property) => (property === 'execute' ? execute : Reflect.get(target, property, target)),
+  })
+  return Object.assign(Object.create(real) as Db, { drizzle: telling })
+}
+
 beforeAll(async () => {
   database = await createMigratedDatabase()
   db = createNodePostgresDb({ url: database.url })
@@ -32,11 +51,12 @@ beforeAll(async () => {
   await forwarder.waitFor('listening')
   const ports = { ...real, clock }
   const app = createApp({
-    db,
+    db: tellingOfClaims(db),
     rootKey,
     ports,
     targetPolicy: {},
     sealer: null,
+    workRoutes,
     ...liveParts(db, { forwarder }, { ports, poll: defaultPoll }),
   })
   const target = { fetch: async (request: Request) => app.fetch(request), db, rootKey, close: async () => {} }
@@ -140,6 +160,42 @@ describe('a long poll', () => {
     gone.abort()
     expect(((await (await left).json()) as { events: unknown[] }).events).toEqual([])
     expect(clock.pending()).toBe(idle)
+  })
+})
+
+describe('a claim that waits', () => {
+  const post = (path: string, body: object, signal: AbortSignal): Promise<Response> =>
+    api.raw(path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${rootKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal,
+    })
+
+  it('is woken by a send, and ends when its client goes, with no timer left', async () => {
+    const path = `/v1/queues/${freshName('q')}`
+    const idle = clock.pending()
+    const waiting = api.call('POST', `${path}/claim`, { waitMs: 30_000 })
+    await clock.waitForTimers(idle + 1)
+    await api.call('POST', `${path}/messages`, { data: 1 })
+    expect(((await (await waiting).json()) as { messages: unknown[] }).messages).toHaveLength(1)
+    const gone = new AbortController()
+    const left = post(`${path}/claim`, { waitMs: 30_000, types: ['other'] }, gone.signal)
+    await clock.waitForTimers(idle + 1)
+    gone.abort()
+    expect(((await (await left).json()) as { messages: unknown[] }).messages).toEqual([])
+    expect(clock.pending()).toBe(idle)
+  })
+
+  it('Q2: gives back what it claimed for a client that has gone meanwhile', async () => {
+    const path = `/v1/queues/${freshName('q')}`
+    await api.call('POST', `${path}/messages`, { data: 1, maxAttempts: 1 })
+    const gone = new AbortController()
+    whenClaimed = () => gone.abort()
+    await (await post(`${path}/claim`, { waitMs: 30_000 }, gone.signal)).text()
+    whenClaimed = () => {}
+    const next = await api.call('POST', `${path}/claim`)
+    expect(await next.json()).toMatchObject({ messages: [{ data: 1, attempt: 1 }] })
   })
 })
 

@@ -67,6 +67,18 @@ describe('a timing', () => {
       expect.objectContaining({ code: 'INVALID_INPUT', details: { field } }),
     )
   })
+
+  it('says in words which of cron and everyMs is too much, or that both are missing', () => {
+    const message = (timing: Timing): string => {
+      try {
+        return String(validateTiming(timing, now))
+      } catch (error) {
+        return (error as Error).message
+      }
+    }
+    expect(message({})).toBe('cron or everyMs must be given')
+    expect(message({ cron: '* * * * *', everyMs: 1000 })).toBe('everyMs cannot stand beside cron')
+  })
 })
 
 describe('where clocks go forward', () => {

@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { toNumber } from '../../db/decode.ts'
 import { checkMigrations } from '../../db/migrate/check-migrations.ts'
+import { lackingText } from '../../db/migrate/objects.ts'
 import { readMigrationFiles } from '../../db/migrate/node-files.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
@@ -45,7 +46,10 @@ export async function serverVersion(db: Db, description: string): Promise<Findin
 /** How the tables stand to this version. */
 export async function migrations(db: Db): Promise<Finding[]> {
   const topic = 'migrations'
-  const { already, missing, changed, unknown } = await checkMigrations(db, await readMigrationFiles())
+  const { already, missing, changed, unknown, lacking } = await checkMigrations(
+    db,
+    await readMigrationFiles(),
+  )
   const where = `in schema ${db.schema}`
   if (changed.length > 0) {
     const text = `${changed.join(', ')} ${where}: applied from files that differ from this version's`
@@ -56,6 +60,7 @@ export async function migrations(db: Db): Promise<Finding[]> {
       { level: 'fail', topic, text: `${unknown.join(', ')} ${where}: of a newer Millrace than this one` },
     ]
   }
+  if (lacking.length > 0) return [{ level: 'fail', topic, text: lackingText(lacking, db.schema) }]
   if (missing.length > 0) {
     return [
       { level: 'fail', topic, text: `${missing.join(', ')} missing ${where}: run \`millrace migrate\`` },

@@ -1,13 +1,14 @@
 import type { Command } from 'commander'
-import type { Held, Settled } from '../../client/queues.ts'
+import type { ClaimOptions, Held, Settled } from '../../client/queues.ts'
 import { checkJson } from '../check-json.ts'
 import { connect } from '../connection.ts'
 import type { Cli, Io } from '../io.ts'
-import { list, pair, wholeNumber } from '../options.ts'
+import { list, numberOrNone, wholeNumber } from '../options.ts'
 import { jsonLine, printable } from '../printable.ts'
 import { readText } from '../publish/read-lines.ts'
 import { usageError } from '../usage-error.ts'
 import { addDeadLetters } from './dead-letters.ts'
+import { messageOf, withMessageOptions, type MessageFlags } from './message-options.ts'
 import { count, done, plain, printAll, printFacts, type JsonFlag } from './report.ts'
 
 /** The longest delay and lease that a server takes are its own affair; this only keeps nonsense out. */
@@ -16,12 +17,12 @@ const maxMs = 366 * 86_400_000
 const examples = `
 Examples:
   $ millrace queues send mails '{"to":"a@b.c"}' --type welcome
-  $ millrace queues claim mails --json
+  $ millrace queues claim mails --wait-ms 30000 --json
   $ millrace queues ack mails 17 5f0c…      (the id and the lease of the claim)
   $ millrace queues dead mails
   $ millrace queues redrive mails`
 
-/** `millrace queues list | show | send | claim | ack | return | retry | extend | fail | dead | redrive | purge` */
+/** `millrace queues list | show | configure | send | claim | ack | return | retry | extend | fail | dead | redrive | purge` */
 export function addQueues(program: Command, cli: Cli): void {
   const queues = program
     .command('queues')
@@ -30,6 +31,7 @@ export function addQueues(program: Command, cli: Cli): void {
     .helpCommand(false)
     .addHelpText('after', examples)
   addList(queues, cli)
+  addConfigure(queues, cli)
   addSend(queues, cli)
   addClaim(queues, cli)
   addSettles(queues, cli)
@@ -71,30 +73,40 @@ function addList(queues: Command, { io }: Cli): void {
     )
 }
 
-interface SendFlags extends JsonFlag {
-  type?: string
-  key?: string
-  header?: Record<string, string>
-  priority?: number
-  delayMs?: number
-  dedupeKey?: string
+function addConfigure(queues: Command, { io }: Cli): void {
+  queues
+    .command('configure')
+    .description('Set what is to hold for a queue, making it if need be.')
+    .argument('<queue>')
+    .requiredOption(
+      '--retain-finished-ms <ms>',
+      'how long finished messages are kept; none: not at all',
+      numberOrNone(1, 10 * maxMs),
+    )
+    .option('--json', 'print the result as JSON')
+    .action(async (queue: string, { json, ...chosen }: JsonFlag & { retainFinishedMs: number | 'none' }) => {
+      const retainFinishedMs = chosen.retainFinishedMs === 'none' ? null : chosen.retainFinishedMs
+      await connect(io).queue(queue).configure({ retainFinishedMs }, { signal: io.signal })
+      const kept = retainFinishedMs === null ? 'keeps no' : `keeps for ${retainFinishedMs} ms its`
+      done(
+        io,
+        { ...(json && { json }) },
+        { retainFinishedMs },
+        (style) => `${style.bold(queue)} ${kept} finished messages`,
+      )
+    })
 }
 
 function addSend(queues: Command, { io }: Cli): void {
-  queues
+  const send = queues
     .command('send')
     .description('Send a message. The queue is made with its first.')
     .argument('<queue>')
     .argument('[data]', 'the data as JSON; - or nothing: from stdin')
-    .option('-t, --type <type>', 'by which a claim may choose')
-    .option('-k, --key <key>', 'messages of one key are worked one after the other')
-    .option('--header <name=value>', 'metadata that travels with the message; may be repeated', pair)
-    .option('--priority <n>', 'smaller is claimed first (default 0)', wholeNumber(0, 32_767))
-    .option('--delay-ms <ms>', 'not before so many milliseconds from now', wholeNumber(0, maxMs))
-    .option('--dedupe-key <key>', 'while its window (a day) lasts, no other with it is sent')
+  withMessageOptions(send)
     .option('--json', 'print the result as JSON')
-    .action(async (queue: string, data: string | undefined, { json, header, ...flags }: SendFlags) => {
-      const message = { ...flags, ...(header && { headers: header }), dataText: await dataOf(io, data) }
+    .action(async (queue: string, data: string | undefined, { json, ...flags }: JsonFlag & MessageFlags) => {
+      const message = messageOf(flags, await dataOf(io, data))
       const sent = await connect(io).queue(queue).send(message, { signal: io.signal })
       const what = sent.duplicate ? 'was sent before' : 'sent'
       done(
@@ -123,32 +135,30 @@ function addClaim(queues: Command, { io }: Cli): void {
     .option('-n, --limit <n>', 'at most so many (default 1)', wholeNumber(1, 1000), 1)
     .option('-t, --types <types>', 'only these types, with commas between', list)
     .option('--lease-ms <ms>', 'how long they are held (default: what each says)', wholeNumber(1, 86_400_000))
+    .option('--wait-ms <ms>', 'how long to wait for one (default: not at all)', wholeNumber(0, 30_000))
     .option('--json', 'print each as a line of JSON')
-    .action(
-      async (queue: string, flags: JsonFlag & { limit: number; types?: string[]; leaseMs?: number }) => {
-        const { json, ...chosen } = flags
-        const { messages } = await connect(io)
-          .queue(queue)
-          .claim({ ...chosen, signal: io.signal })
-        return printAll(
-          io,
-          { ...(json && { json }) },
-          {
-            page: async () => ({ items: messages, next: null }),
-            head: ['id', 'lease', 'attempt', 'type', 'key', 'data'],
-            row: ({ id, lease, attempt, maxAttempts, type, key, dataText }) => [
-              String(id),
-              lease,
-              `${attempt}/${maxAttempts}`,
-              printable(plain(type)),
-              printable(plain(key)),
-              printable(jsonLine(dataText)),
-            ],
-            none: 'There is nothing to claim.',
-          },
-        )
-      },
-    )
+    .action(async (queue: string, { json, ...chosen }: JsonFlag & ClaimOptions) => {
+      const { messages } = await connect(io)
+        .queue(queue)
+        .claim({ ...chosen, signal: io.signal })
+      return printAll(
+        io,
+        { ...(json && { json }) },
+        {
+          page: async () => ({ items: messages, next: null }),
+          head: ['id', 'lease', 'attempt', 'type', 'key', 'data'],
+          row: ({ id, lease, attempt, maxAttempts, type, key, dataText }) => [
+            String(id),
+            lease,
+            `${attempt}/${maxAttempts}`,
+            printable(plain(type)),
+            printable(plain(key)),
+            printable(jsonLine(dataText)),
+          ],
+          none: 'There is nothing to claim.',
+        },
+      )
+    })
 }
 
 type SettleFlags = JsonFlag & { delayMs?: number; leaseMs?: number; error?: string; reason?: string }

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { connect } from '../connection.ts'
 import type { Cli } from '../io.ts'
 import { printable } from '../printable.ts'
+import { messageOf, withMessageOptions, type MessageFlags } from './message-options.ts'
 import { dataOf } from './queues.ts'
 import { counted, done, printAll, type JsonFlag } from './report.ts'
 
@@ -44,22 +45,18 @@ export function addTopics(program: Command, { io }: Cli): void {
       }),
     )
   addBindings(topics, { io })
-  topics
+  const publish = topics
     .command('publish')
     .description('Send a message to every queue that is bound to a topic.')
     .argument('<topic>')
     .argument('[data]', 'the data as JSON; - or nothing: from stdin')
-    .option('-t, --type <type>', 'by which a claim may choose')
-    .option('-k, --key <key>', 'messages of one key are worked one after the other')
+  withMessageOptions(publish)
     .option('--json', 'print the result as JSON')
-    .action(
-      async (topic: string, data: string | undefined, flags: JsonFlag & { type?: string; key?: string }) => {
-        const { json: _, ...rest } = flags
-        const message = { ...rest, dataText: await dataOf(io, data) }
-        const result = await connect(io).topic(topic).publish([message], { signal: io.signal })
-        done(io, flags, result, () => `sent to ${counted(result.queues, 'queue')}`)
-      },
-    )
+    .action(async (topic: string, data: string | undefined, { json, ...flags }: JsonFlag & MessageFlags) => {
+      const message = messageOf(flags, await dataOf(io, data))
+      const result = await connect(io).topic(topic).publish([message], { signal: io.signal })
+      done(io, { ...(json && { json }) }, result, () => `sent to ${counted(result.queues, 'queue')}`)
+    })
 }
 
 function addBindings(topics: Command, { io }: Pick<Cli, 'io'>): void {

@@ -1,4 +1,5 @@
 import { sql } from 'drizzle-orm'
+import { MillraceError } from '../../errors/millrace-error.ts'
 import { textArray } from '../array-literal.ts'
 import type { Executor } from '../port.ts'
 import { runQuery } from '../run.ts'
@@ -6,12 +7,13 @@ import { runtimePrivileges } from './grant-statements.ts'
 
 /**
  * What a role lacks to do all runtime work, such as `INSERT on table offsets`; none: the list is empty. Objects
- * that are not there are a matter of `checkMigrations`. One statement, which any role may run.
+ * that are not there are a matter of `checkMigrations`. Plain reads of the catalog, which any role may make.
  *
  * @param role default: the one that asks
- * @throws DATABASE_ERROR when there is no such role
+ * @throws INVALID_INPUT when there is no such role
  */
 export async function missingGrants(on: Executor, role?: string): Promise<string[]> {
+  if (role !== undefined) await assertRole(on, role)
   const wanted = runtimePrivileges().flatMap(({ kind, name, privileges }) =>
     privileges.map((privilege) => [kind, name, privilege]),
   )
@@ -39,4 +41,15 @@ export async function missingGrants(on: Executor, role?: string): Promise<string
       order by 1`,
   )
   return rows.map(({ lacks }) => lacks)
+}
+
+async function assertRole(on: Executor, role: string): Promise<void> {
+  const [known] = await runQuery<{ rolname: string }>(
+    on,
+    sql`select r.rolname::text from pg_catalog.pg_roles r where r.rolname = ${role}::text`,
+  )
+  if (known !== undefined) return
+  throw new MillraceError('INVALID_INPUT', `there is no role "${role}" in the database`, {
+    details: { field: 'role' },
+  })
 }

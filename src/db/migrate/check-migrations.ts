@@ -3,7 +3,7 @@ import { MillraceError } from '../../errors/millrace-error.ts'
 import type { Executor } from '../port.ts'
 import { qualified, runQuery } from '../run.ts'
 import type { MigrationFile } from './migration-file.ts'
-import { lackingObjects, objectsOf } from './objects.ts'
+import { assertComplete, lackingObjects, objectsOf } from './objects.ts'
 import { assertCompatible, compare, type AppliedMigration, type MigrationState } from './plan.ts'
 
 /** How a database stands to this version. */
@@ -47,13 +47,7 @@ export async function checkMigrations(
 export async function assertMigrated(db: Executor, files: readonly MigrationFile[]): Promise<void> {
   const state = await checkMigrations(db, files)
   assertCompatible(state, db.schema)
-  if (state.lacking.length > 0) {
-    throw new MillraceError(
-      'NOT_MIGRATED',
-      `schema "${db.schema}" lacks the ${state.lacking.join(', the ')}, which the migrations have made: something else dropped it`,
-      { details: { schema: db.schema, lacking: state.lacking } },
-    )
-  }
+  assertComplete(state.lacking, db.schema)
   if (state.missing.length === 0) return
   throw new MillraceError(
     'NOT_MIGRATED',

@@ -1,7 +1,8 @@
 import { MillraceError } from '../../errors/millrace-error.ts'
-import type { Db, DirectConnection } from '../port.ts'
+import type { Db, DirectConnection, Executor } from '../port.ts'
 import { grantStatements } from '../grants/grant-statements.ts'
 import { hashOf, sqlFor, type MigrationFile } from './migration-file.ts'
+import { assertComplete, lackingObjects, objectsOf } from './objects.ts'
 import { assertCompatible, compare, type AppliedMigration } from './plan.ts'
 
 /** What {@link migrate} takes. */
@@ -32,7 +33,7 @@ export interface Migrated {
  * transaction, together with its bookkeeping. In the end there is exactly one `installation` row. It only ever
  * adds: no rows are deleted.
  *
- * @throws MIGRATION_CHANGED, NOT_MIGRATED when a newer version has migrated it,
+ * @throws MIGRATION_CHANGED, NOT_MIGRATED when a newer version has migrated it or something has been dropped since,
  *   TRANSACTION_UNSUPPORTED where the driver has no sessions
  */
 export async function migrate(db: Db, options: MigrateOptions): Promise<Migrated> {
@@ -48,9 +49,7 @@ export async function migrate(db: Db, options: MigrateOptions): Promise<Migrated
     try {
       // the wait for the lock may be long, and so may a migration
       await connection.query('set statement_timeout = 0')
-      return await whileLocked(connection, db.schema, () =>
-        run(connection, db.schema, { ...options, grants }),
-      )
+      return await whileLocked(connection, db.schema, () => run(db, connection, { ...options, grants }))
     } finally {
       await connection.close()
     }
@@ -84,12 +83,15 @@ async function whileLocked<T>(
 }
 
 async function run(
+  db: Executor,
   connection: DirectConnection,
-  schema: string,
   options: MigrateOptions & Pick<Migrated, 'grants'>,
 ): Promise<Migrated> {
+  const { schema } = db
   const state = await compare(options.files, await readApplied(connection, schema))
   assertCompatible(state, schema)
+  const made = objectsOf(options.files.filter(({ name }) => state.already.includes(name)))
+  assertComplete(await lackingObjects(db, made), schema)
   const { grants } = options
   const result = { applied: state.missing, already: state.already, ...(grants && { grants }) }
   if (options.dryRun === true) return result

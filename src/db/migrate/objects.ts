@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm'
 import { textArray } from '../array-literal.ts'
 import type { Executor } from '../port.ts'
+import { MillraceError } from '../../errors/millrace-error.ts'
 import { runQuery } from '../run.ts'
 import type { MigrationFile } from './migration-file.ts'
 
@@ -51,4 +52,20 @@ export async function lackingObjects(on: Executor, objects: readonly MadeObject[
         order by u.position`,
   )
   return rows.map(({ lacking }) => lacking)
+}
+
+/**
+ * Refuses a schema in which something is missing that its migrations have made.
+ *
+ * @param lacking from {@link lackingObjects}
+ * @throws NOT_MIGRATED
+ */
+export function assertComplete(lacking: string[], schema: string): void {
+  if (lacking.length > 0)
+    throw new MillraceError('NOT_MIGRATED', lackingText(lacking, schema), { details: { schema, lacking } })
+}
+
+/** That something is missing, in words. */
+export function lackingText(lacking: readonly string[], schema: string): string {
+  return `schema "${schema}" lacks the ${lacking.join(', the ')}, which the migrations have made: something else dropped or renamed it`
 }

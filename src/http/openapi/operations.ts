@@ -177,7 +177,7 @@ export const operations: Record<string, Operation> = {
   },
   'POST /v1/queues/:queue/claim': {
     summary: 'Take messages to work on',
-    body: body({ 'limit?': whole, 'types?': list(text), 'leaseMs?': whole }),
+    body: body({ 'limit?': whole, 'types?': list(text), 'leaseMs?': whole, 'waitMs?': whole }),
     optional: true,
     answers: ok(object({ messages: list(named('ClaimedMessage')), nextDueMs: orNull(whole) })),
   },

@@ -102,6 +102,17 @@ export function queueSuite(api: Api): void {
       ])
     })
 
+    it('N1: holds a claim back until there is a message, or its time is up', async () => {
+      const base = fresh()
+      const waiting = claim(api, base, { waitMs: 30_000 })
+      await expectJson(await api.call('POST', `${base}/messages`, { data: 'awaited' }), 201)
+      const [message] = await waiting
+      expect(message).toMatchObject({ data: 'awaited' })
+      await settle(api, `${base}/ack`, [leaseOf(message!)])
+      const answer = await api.call('POST', `${base}/claim`, { waitMs: 50 })
+      expect(await expectJson(answer, 200)).toEqual({ messages: [], nextDueMs: null })
+    })
+
     it('tries again what is retried, and counts the attempt; what is returned was none', async () => {
       const base = fresh()
       await api.call('POST', `${base}/messages`, { data: 1, maxAttempts: 2 })
@@ -189,6 +200,8 @@ export function queueSuite(api: Api): void {
       ['messages', '{"data":1', 'INVALID_JSON', 'body'],
       ['claim', '{"limits":1}', 'INVALID_INPUT', 'limits'],
       ['claim', '{"leaseMs":0}', 'INVALID_INPUT', 'leaseMs'],
+      ['claim', '{"leaseMs":0,"waitMs":1}', 'INVALID_INPUT', 'leaseMs'],
+      ['claim', '{"waitMs":30001}', 'INVALID_INPUT', 'waitMs'],
       ['ack', '{}', 'INVALID_INPUT', 'body'],
       ['ack', '[{"id":1}]', 'INVALID_INPUT', '[0].lease'],
       ['ack', '[{"id":1,"lease":"x","reason":"y"}]', 'INVALID_INPUT', '[0].reason'],
