@@ -3,6 +3,7 @@ import { bigintArray, textArray } from '../db/array-literal.ts'
 import { toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
+import { describeError } from '../errors/describe-error.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { Held } from './message.ts'
@@ -182,6 +183,9 @@ function heldArguments(queue: string, items: readonly Held[]): SQL {
 }
 
 /** Error texts come from anywhere: what Postgres cannot store is replaced, not refused. */
-function cleanText(text: string): string {
-  return String(text).slice(0, maxReasonLength).toWellFormed().replaceAll('\0', '\u{fffd}')
+function cleanText(text: unknown): string {
+  return (typeof text === 'string' ? text : describeError(text))
+    .slice(0, maxReasonLength)
+    .toWellFormed()
+    .replaceAll('\0', '\u{fffd}')
 }

@@ -1,3 +1,4 @@
+import { describeSafely } from '../errors/describe-error.ts'
 import { cleanLine } from './answer-text.ts'
 import type { SendErrorReason, SendFailure } from './sender.ts'
 
@@ -80,8 +81,10 @@ function codesOf({ code, name }: { code?: unknown; name?: unknown }): string[] {
 
 /** What the first error with a code says: "fetch failed" around it says nothing. */
 function describe(error: unknown): string {
-  const chain = causesOf(error)
-  const telling = chain.find(({ code }) => typeof code === 'string') ?? chain.at(-1)
-  // several addresses that all failed leave a code and no message
-  return String(telling?.message || telling?.code || error)
+  return describeSafely(() => {
+    const chain = causesOf(error)
+    const telling = chain.find(({ code }) => typeof code === 'string') ?? chain.at(-1)
+    // several addresses that all failed leave a code and no message
+    return String(telling?.message || telling?.code || error)
+  })
 }

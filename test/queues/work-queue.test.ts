@@ -1,12 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { claimMessages } from '../../src/queues/claim-messages.ts'
-import { listDeadLetters } from '../../src/queues/dead-letters.ts'
+import { listDeadLetters, purgeDeadLetters } from '../../src/queues/dead-letters.ts'
 import type { NewMessage } from '../../src/queues/message.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import { ackMessages } from '../../src/queues/settle-messages.ts'
 import type { WorkOptions } from '../../src/queues/work/options.ts'
 import { workQueue, type MessageHandler, type Worker } from '../../src/queues/work/work-queue.ts'
+import { createJsonLog } from '../../src/node/log.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
+import { awkward } from '../support/awkward-throws.ts'
 import { messageStates, openDb, type OpenDb } from './support.ts'
 
 let open: OpenDb
@@ -76,6 +78,23 @@ describe('workQueue', () => {
     await untilEmpty('throws')
     expect(errors).toEqual([null, 'no 1', 'no 2'])
     expect(await listDeadLetters(open.db, 'throws')).toMatchObject([{ attempts: 3, reason: 'no 3' }])
+  })
+
+  it.each(awkward)('retries until it is dead what throws %s, and goes on', async (_, thrown) => {
+    await send('awkward', 1, { maxAttempts: 2, backoff: { baseMs: 0 }, dataText: '"awkward"' })
+    await send('awkward', 1, { dataText: '"plain"' })
+    const seen: string[] = []
+    const log = createJsonLog({ to: { write() {} } })
+    const handler: MessageHandler = ({ dataText }) => {
+      seen.push(dataText)
+      if (dataText === '"awkward"') throw thrown
+    }
+    work('awkward', handler, { ports: { ...ports, log } })
+    await untilEmpty('awkward')
+    expect(seen.toSorted()).toEqual(['"awkward"', '"awkward"', '"plain"'])
+    const letters = await listDeadLetters(open.db, 'awkward')
+    expect(letters).toMatchObject([{ attempts: 2, reason: expect.stringMatching(/./) }])
+    await purgeDeadLetters(open.db, 'awkward')
   })
 
   it('does what a handler returns: retry after a delay, fail, or nothing when it settled by itself', async () => {

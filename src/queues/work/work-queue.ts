@@ -1,5 +1,6 @@
 import type { Db } from '../../db/port.ts'
-import { isMillraceError, MillraceError } from '../../errors/millrace-error.ts'
+import { describeError, loggable } from '../../errors/describe-error.ts'
+import { MillraceError } from '../../errors/millrace-error.ts'
 import { assertSharedName } from '../../schema/names.ts'
 import type { ClaimedMessage } from '../message.ts'
 import { ensureQueue } from '../queue-settings.ts'
@@ -167,8 +168,9 @@ async function handle(
     return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
   } catch (error) {
     const { queue, options } = parts
-    options.ports.log.warn({ queue, message: message.id, err: error }, 'The handler of a message failed.')
-    return { kind: 'retry', error: describe(error) }
+    const facts = { queue, message: message.id, err: loggable(error) }
+    options.ports.log.warn(facts, 'The handler of a message failed.')
+    return { kind: 'retry', error: describeError(error) }
   }
 }
 
@@ -184,11 +186,6 @@ function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
     case 'settled':
       return undefined
   }
-}
-
-function describe(error: unknown): string {
-  if (isMillraceError(error)) return `${error.code}: ${error.message}`
-  return error instanceof Error ? error.message || error.name : String(error)
 }
 
 /** Resolves when it is done: whether the lease still held, as far as is known. */

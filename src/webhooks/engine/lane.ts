@@ -1,3 +1,4 @@
+import { describeError } from '../../errors/describe-error.ts'
 import type { StoredEvent } from '../../streams/event.ts'
 import type { SendResult } from '../sender.ts'
 import { cleanLine } from '../answer-text.ts'
@@ -317,7 +318,12 @@ export class Lane {
       result = await this.#services.deliver(this.webhook, item.event, this.#cancel)
     } catch (error) {
       // it must not end the process, nor stay open for ever
-      result = { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+      result = {
+        kind: 'error',
+        reason: 'protocol',
+        message: cleanLine(describeError(error, { withName: true })),
+        durationMs: 0,
+      }
     }
     this.#sending.remove(link)
     this.#recorded.gaveUp(item)
