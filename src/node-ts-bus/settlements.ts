@@ -4,7 +4,7 @@ import type { Ports } from '../ports.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 import { ackMessages, retryMessages } from '../queues/settle-messages.ts'
 import type { Settler } from '../queues/work/settler.ts'
-import { buryMessage, describeError } from './failure.ts'
+import { buryMessage, describeFailure } from './failure.ts'
 import type { Inbox } from './inbox.ts'
 import type { TransactionScope, TransactionScopes } from './node-transaction-scope.ts'
 
@@ -100,7 +100,7 @@ function whatToDo(
   how: BusSettlement,
 ): BusSettlement & { reason?: string } {
   if (how.kind === 'ack') return how
-  const cause = state.error === undefined ? undefined : describeError(state.error)
+  const cause = state.error === undefined ? undefined : describeFailure(state.error)
   if (how.kind === 'fail') state.failed = { reason: how.reason ?? cause ?? 'its handler gave it up' }
   if (state.failed !== undefined) return { kind: 'fail', reason: state.failed.reason }
   const limit = Math.min(maxAttempts, message.maxAttempts)
