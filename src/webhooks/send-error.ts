@@ -1,4 +1,4 @@
-import { describeSafely } from '../errors/describe-error.ts'
+import { describeError, describeSafely } from '../errors/describe-error.ts'
 import { cleanLine } from './answer-text.ts'
 import type { SendErrorReason, SendFailure } from './sender.ts'
 
@@ -54,6 +54,12 @@ export function toSendFailure(
   }
   const message = cleanLine(describe(error)) || 'no answer'
   return { kind: 'error', reason: reasonOf(error), message, durationMs }
+}
+
+/** The failure of an attempt that broke on our side, before anything was sent. */
+export function brokenAttempt(error: unknown): SendFailure {
+  const message = cleanLine(describeError(error, { withName: true }))
+  return { kind: 'error', reason: 'protocol', message, durationMs: 0 }
 }
 
 /** Classifies by error codes, along the causes; without a known one it was the connection. */
