@@ -75,12 +75,11 @@ async function settleOnce(
   const scope = parts.scopes.current()
   const before = state.settledIn
   if (before === 'direct' || (before !== undefined && before === scope)) return
-  const wanted = whatToDo(parts, message, state, how)
   // before the statement: two handlers may fail one message at the same time
   state.settledIn = scope ?? 'direct'
-  // before it too, or a heartbeat that comes after would take the end for a loss
-  parts.inbox.release(message)
+  parts.inbox.settling(message)
   try {
+    const wanted = whatToDo(parts, message, state, how)
     const held = await run(parts, message, wanted, scope)
     if (!held) refuse(parts, message, scope, before)
     // its next due time, or the next message of its key, is news that no wake may bring
@@ -89,6 +88,8 @@ async function settleOnce(
   } catch (error) {
     state.settledIn = before
     throw error
+  } finally {
+    parts.inbox.release(message)
   }
 }
 

@@ -4,7 +4,7 @@ import type { ClaimedMessage } from '../../src/queues/message.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import type { WorkOptions } from '../../src/queues/work/options.ts'
 import { workQueue, type MessageHandler, type Worker } from '../../src/queues/work/work-queue.ts'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createSystemPorts, silentLog } from '../../src/system-ports.ts'
 import { createWakeRegistry, type WakeRegistry } from '../../src/wakes/wake-signals.ts'
 import { createDrivenClock, type DrivenClock } from '../support/clock.ts'
 import { spyOn, type SpiedDb } from './spied-db.ts'
@@ -56,6 +56,18 @@ function hanging(): {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
     },
   }
+}
+
+/** Works a queue, whose message is handled by the time this resolves, and settled 100 s after that. */
+async function handledAndWaiting(queue: string): Promise<{ seen: string[]; warned: string[] }> {
+  const seen: string[] = []
+  const warned: string[] = []
+  const log = { ...silentLog, warn: (_facts: object, message: string) => void warned.push(message) }
+  const ports = { ...createSystemPorts(log), clock, random: () => 0 }
+  const batches = { ackBatchSize: 100, ackBatchMs: 100_000 }
+  work(queue, ({ dataText }) => void seen.push(dataText), { ...byWakes, pollMs: null, ports, ...batches })
+  await vi.waitFor(() => expect(seen).toHaveLength(1), 10_000)
+  return { seen, warned }
 }
 
 describe('an idle worker', () => {
@@ -161,6 +173,38 @@ describe('a lease', () => {
     expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
     await spied.waitForCalls('ack_messages', 1)
     expect(await messageStates(open, 'lost')).toMatchObject([{ state: 'leased', attempts: 2 }])
+  })
+
+  it('is prolonged until its settling is answered, however long that waits for others', async () => {
+    await send('waits', { leaseMs: 60_000 })
+    const { seen, warned } = await handledAndWaiting('waits')
+    for (const beats of [1, 2, 3]) {
+      await passTime(open, 'waits', 30_000)
+      await clock.advance(30_000)
+      await spied.waitForCalls('extend_messages', beats)
+      expect((await claimMessages(open.db, 'waits')).messages).toEqual([])
+    }
+    await clock.advance(10_000)
+    await spied.waitForCalls('ack_messages', 1)
+    expect(await messageStates(open, 'waits')).toEqual([])
+    expect(seen).toHaveLength(1)
+    expect(warned).toEqual([])
+  })
+
+  it('that is lost while its settling waits is told of once', async () => {
+    await send('late', { leaseMs: 60_000 })
+    const { warned } = await handledAndWaiting('late')
+    await passTime(open, 'late', 60_000)
+    expect((await claimMessages(open.db, 'late')).messages).toHaveLength(1)
+    await clock.advance(30_000)
+    await spied.waitForCalls('extend_messages', 1)
+    await clock.advance(70_000)
+    await spied.waitForCalls('ack_messages', 1)
+    await vi.waitFor(
+      () => expect(warned).toEqual(['A message was settled after its lease was lost.']),
+      10_000,
+    )
+    expect(await messageStates(open, 'late')).toMatchObject([{ state: 'leased', attempts: 2 }])
   })
 
   it('counts as lost when its time is over and the database cannot be asked', async () => {

@@ -145,10 +145,10 @@ async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
     // lost between claim and here: it is somebody else's now
     if (held === undefined) continue
     const how = await handle(parts, message, held)
-    // before it is settled, or a heartbeat that comes after would take the end for a loss
-    parts.keeper.release(message)
-    if (how === undefined) settled(receiver, message, how)
-    else void settle(parts, message, how).then((held) => held && settled(receiver, message, how))
+    if (how === undefined) {
+      parts.keeper.release(message)
+      settled(receiver, message, how)
+    } else void settle(parts, message, how).then((held) => held && settled(receiver, message, how))
   }
 }
 
@@ -190,7 +190,9 @@ function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
 
 /** Resolves when it is done: whether the lease still held, as far as is known. */
 function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise<boolean> {
+  parts.keeper.settling(message)
   return parts.settler.settle(message, how).then((held) => {
+    parts.keeper.release(message)
     if (held === false) {
       const facts = { queue: parts.queue, message: message.id }
       parts.options.ports.log.warn(facts, 'A message was settled after its lease was lost.')
