@@ -14,6 +14,9 @@ export const maxItems = 10_000
 /** A reason is for a person to read, not for a stack of a megabyte. */
 const maxReasonLength = 2048
 
+/** What stands with a dead letter that nobody gave a reason for. */
+const noReason = 'given up without a reason'
+
 /** A message to be tried again. */
 export interface Retry extends Held {
   /** Not before so many milliseconds from now: 0 to 31622400000; default: the message's own backoff. */
@@ -24,7 +27,7 @@ export interface Retry extends Held {
 
 /** A message to be given up. */
 export interface Failure extends Held {
-  /** Kept with the dead letter; the first 2048 characters. */
+  /** Kept with the dead letter; the first 2048 characters. Without one the letter says that there was none. */
   reason: string
 }
 
@@ -95,13 +98,14 @@ export function extendMessages(
  *
  * @throws INVALID_NAME, INVALID_INPUT, ISOLATION_LEVEL
  */
-export function failMessages(
+export async function failMessages(
   db: Db,
   queue: string,
   items: readonly Failure[],
   options: TxOption = {},
 ): Promise<boolean[]> {
-  const reasons = textArray(items.map((item) => cleanText(item.reason)))
+  assertHeld(items)
+  const reasons = textArray(items.map((item) => cleanText(item.reason ?? noReason)))
   return settle(executorFor(db, options), 'fail_messages', queue, items, sql`, ${reasons}`)
 }
 
@@ -122,7 +126,7 @@ export async function retryMessages(
   for (const { delayMs } of items) if (delayMs !== undefined) assertDelay(delayMs)
   if (items.length === 0) return []
   const delays = bigintArray(items.map((item) => item.delayMs ?? null))
-  const errors = textArray(items.map((item) => (item.error === undefined ? null : cleanText(item.error))))
+  const errors = textArray(items.map(({ error = null }) => (error === null ? null : cleanText(error))))
   const [row] = await runQuery<{ o_waiting: unknown; o_dead: unknown }>(
     on,
     sql`select o_waiting, o_dead from ${qualified(on, 'retry_messages')}(${held}, ${delays}, ${errors})`,
@@ -170,8 +174,9 @@ const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
  * @throws INVALID_INPUT
  */
 export function assertHeld(items: readonly Held[]): void {
+  if (!Array.isArray(items)) throw invalidInput('items', 'must be a list of claimed messages')
   if (items.length > maxItems) throw invalidInput('items', `are more than ${maxItems} in one call`)
-  for (const { id } of items) wholeNumber(id, 'id', 0, Number.MAX_SAFE_INTEGER)
+  for (const item of items) wholeNumber((item as Held | null)?.id, 'id', 0, Number.MAX_SAFE_INTEGER)
 }
 
 /** Anything that cannot be a lease token is one that nobody holds. */

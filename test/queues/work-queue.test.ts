@@ -122,6 +122,61 @@ describe('workQueue', () => {
     expect(await listDeadLetters(open.db, 'settles')).toEqual([])
   })
 
+  it('acks whatever a handler returns that is no outcome', async () => {
+    const returned: unknown[] = [
+      undefined,
+      null,
+      5,
+      'done',
+      true,
+      [],
+      {},
+      { rows: [] },
+      Symbol('s'),
+      () => {},
+    ]
+    await send('acked', returned.length)
+    work('acked', (({ dataText }) => returned[Number(dataText)]) as MessageHandler)
+    await untilEmpty('acked')
+    expect(await listDeadLetters(open.db, 'acked')).toEqual([])
+  })
+
+  it.each<[unknown, string]>([
+    ['nonsense', '"nonsense"'],
+    [undefined, 'undefined'],
+    [7, '7'],
+  ])('takes the outcome %j, which there is not, for a failure', async (outcome, named) => {
+    await send('unknown', 1, { maxAttempts: 1 })
+    work('unknown', (() => ({ outcome })) as unknown as MessageHandler)
+    await untilEmpty('unknown')
+    const reason = `INVALID_INPUT: outcome must be ack, retry, fail or settled, not ${named}`
+    expect(await listDeadLetters(open.db, 'unknown')).toMatchObject([{ attempts: 1, reason }])
+    await purgeDeadLetters(open.db, 'unknown')
+  })
+
+  it.each(awkward)('retries and fails also with %s for a text, or none', async (_, text) => {
+    await send('texts', 3)
+    const outcomes = [
+      { outcome: 'retry', error: text },
+      { outcome: 'fail', reason: text },
+      { outcome: 'fail' },
+    ]
+    work('texts', (({ attempt, dataText }) =>
+      attempt === 1 ? outcomes[Number(dataText)] : undefined) as MessageHandler)
+    const hurry = `update millrace.messages m set due_at = now() from millrace.queues q
+      where q.id = m.queue_id and q.name = 'texts' and m.state = 'delayed'`
+    await vi.waitFor(async () => {
+      await open.pool.query(hurry)
+      expect(await messageStates(open, 'texts')).toEqual([])
+    }, 15_000)
+    const letters = await listDeadLetters(open.db, 'texts')
+    expect(letters).toMatchObject([
+      { reason: expect.stringMatching(/./) },
+      { reason: 'given up without a reason' },
+    ])
+    await purgeDeadLetters(open.db, 'texts')
+  })
+
   it('takes only the types it asks for', async () => {
     await send('typed', 2, { type: 'a' })
     await send('typed', 2, { type: 'b' })
@@ -159,11 +214,21 @@ describe('workQueue', () => {
     ['concurrency', 0],
     ['prefetch', -1],
     ['ackBatchSize', 0],
-  ])('refuses %s = %d at once', (option, value) => {
+    ['types', ['']],
+    ['types', [5]],
+    ['types', 'x'],
+    ['types', ['fine', 'not \0 fine']],
+    ['signal', {}],
+  ])('refuses %s = %j at once', (option, value) => {
     expect(() => workQueue(open.db, 'q', () => {}, { ports, [option]: value })).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT', details: { field: option } }),
     )
   })
+})
+
+it.each([undefined, null, 5, {}])('refuses %j for a handler', (handler) => {
+  const invalid = expect.objectContaining({ code: 'INVALID_INPUT', details: { field: 'handler' } })
+  expect(() => workQueue(open.db, 'q', handler as unknown as MessageHandler, { ports })).toThrow(invalid)
 })
 
 describe('stop', () => {

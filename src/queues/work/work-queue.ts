@@ -1,13 +1,13 @@
 import type { Db } from '../../db/port.ts'
 import { describeError, loggable } from '../../errors/describe-error.ts'
-import { MillraceError } from '../../errors/millrace-error.ts'
+import { invalidInput, MillraceError } from '../../errors/millrace-error.ts'
 import { assertSharedName } from '../../schema/names.ts'
 import type { ClaimedMessage } from '../message.ts'
 import { ensureQueue } from '../queue-settings.ts'
 import { assertDelay } from '../settle-messages.ts'
 import { createErrorBackoff } from './backoff.ts'
 import { createLeaseKeeper, type LeaseKeeper } from './lease-keeper.ts'
-import { resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
+import { assertHandler, resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
 import { createSettler, type Settlement, type Settler } from './settler.ts'
 import { sleep } from '../../sleep.ts'
@@ -16,6 +16,9 @@ import { createTimerSource, type WakeSource } from './wakes.ts'
 /**
  * What a handler may return instead of nothing: to try again (default: after the message's own
  * backoff), to give up, or to say that it has settled the message itself, as in a transaction of its own.
+ *
+ * Whatever else it returns is an ack, such as the number that `(message) => list.push(message)` does; but an object
+ * with an `outcome` that is none of these counts as thrown.
  */
 export type HandlerOutcome =
   | { outcome: 'ack' }
@@ -23,7 +26,7 @@ export type HandlerOutcome =
   | { outcome: 'fail'; reason: string }
   | { outcome: 'settled' }
 
-/** Works one message. Returning is an ack; throwing is a retry, with the error's message kept. */
+/** Works one message. Returning is an ack, but for an outcome; throwing is a retry, with the error's message kept. */
 export type MessageHandler = (
   message: ClaimedMessage,
   context: HandlerContext,
@@ -71,6 +74,7 @@ const lastGraceMs = 1000
  */
 export function workQueue(db: Db, queue: string, handler: MessageHandler, options: WorkOptions): Worker {
   assertSharedName('queue', queue)
+  assertHandler(handler)
   const resolved = resolveOptions(options)
   const stopping = new AbortController()
   const stop = (): void => stopping.abort()
@@ -164,8 +168,8 @@ async function handle(
   context: HandlerContext,
 ): Promise<Settlement | undefined> {
   try {
-    const outcome = await parts.handler(message, context)
-    return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
+    const returned: unknown = await parts.handler(message, context)
+    return hasOutcome(returned) ? toSettlement(returned) : { kind: 'ack' }
   } catch (error) {
     const { queue, options } = parts
     const facts = { queue, message: message.id, err: loggable(error) }
@@ -174,6 +178,11 @@ async function handle(
   }
 }
 
+function hasOutcome(returned: unknown): returned is HandlerOutcome {
+  return typeof returned === 'object' && returned !== null && 'outcome' in returned
+}
+
+/** @throws INVALID_INPUT for what is none, or cannot be done */
 function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
   switch (outcome.outcome) {
     case 'ack':
@@ -185,6 +194,11 @@ function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
       return { kind: 'fail', reason: outcome.reason }
     case 'settled':
       return undefined
+    default: {
+      const { outcome: other } = outcome as { outcome: unknown }
+      const words = typeof other === 'string' ? `"${other}"` : describeError(other)
+      throw invalidInput('outcome', `must be ack, retry, fail or settled, not ${words.slice(0, 100)}`)
+    }
   }
 }
 
