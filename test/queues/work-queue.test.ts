@@ -9,6 +9,7 @@ import { workQueue, type MessageHandler, type Worker } from '../../src/queues/wo
 import { createJsonLog } from '../../src/node/log.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
 import { awkward } from '../support/awkward-throws.ts'
+import { createDrivenClock } from '../support/clock.ts'
 import { messageStates, openDb, type OpenDb } from './support.ts'
 
 let open: OpenDb
@@ -265,6 +266,7 @@ describe('stop', () => {
     await send('grace', 1)
     const reasons: unknown[] = []
     const begun = gate()
+    const clock = createDrivenClock()
     const worker = work(
       'grace',
       async (_, { signal }) => {
@@ -273,10 +275,14 @@ describe('stop', () => {
         reasons.push(signal.reason)
         throw new Error('interrupted')
       },
-      { stopGraceMs: 1 },
+      { stopGraceMs: 1, ports: { ...ports, clock } },
     )
     await begun.opened
-    await worker.stop()
+    void worker.stop()
+    await clock.advance(0)
+    // the database, which gets a second then, may take as long as it likes
+    await clock.advance(1)
+    await worker.stopped
     expect(reasons).toMatchObject([{ code: 'ABORTED' }])
     expect(await messageStates(open, 'grace')).toMatchObject([{ state: 'delayed', attempts: 1 }])
   })

@@ -222,6 +222,58 @@ describe('a lease', () => {
   })
 })
 
+/** Keeps every statement on a table waiting, as a database that gives no answer, until the function is called. */
+async function silence(table: string): Promise<() => Promise<void>> {
+  const client = await open.pool.connect()
+  await client.query('begin')
+  await client.query(`lock table millrace.${table} in access exclusive mode`)
+  return async () => {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+describe('a worker that stops while the database gives no answer', () => {
+  it('leaves what it could not settle to its lease when the grace is over, and says so once', async () => {
+    await send('silent', { leaseMs: 60_000 })
+    const warned: string[] = []
+    const log = { ...silentLog, warn: (_facts: object, message: string) => void warned.push(message) }
+    const ports = { ...createSystemPorts(log), clock, random: () => 0 }
+    let finish = (): void => {}
+    const finished = new Promise<void>((resolve) => (finish = resolve))
+    const begun = new Promise<void>((begin) => {
+      const handler = (): Promise<void> => (begin(), finished)
+      work('silent', handler, { ...byWakes, pollMs: null, ports, stopGraceMs: 5000 })
+    })
+    await begun
+    const speak = await silence('messages')
+    finish()
+    let over = false
+    void workers[0]!.stop().then(() => (over = true))
+    await clock.advance(0)
+    await clock.advance(4999)
+    expect(over).toBe(false)
+    await clock.advance(1)
+    expect(over).toBe(true)
+    expect(warned).toEqual([
+      'The database did not answer before the worker stopped: what was in hand is left to its lease.',
+    ])
+    await speak()
+    await spied.waitForCalls('ack_messages', 1)
+  })
+
+  it('does not wait for its queue to be opened', async () => {
+    const speak = await silence('queues')
+    try {
+      await work('unopened', () => {}).stop()
+      expect(spied.calls('ensure_queue')).toBe(0)
+    } finally {
+      await speak()
+    }
+    await spied.waitForCalls('ensure_queue', 1)
+  })
+})
+
 describe('a broken connection', () => {
   it('is tried again with growing pauses, for claims and for settles', async () => {
     await send('broken')

@@ -27,6 +27,8 @@ export interface LeaseKeeper {
   settling(message: ClaimedMessage): void
   /** The message is settled or given back: forget it. */
   release(message: ClaimedMessage): void
+  /** How many messages are in hand. */
+  count(): number
   /** Aborts the signals of all that is in hand. */
   abortAll(reason: unknown): void
   /** Ends the heartbeat; what is in hand is left to its lease. */
@@ -92,6 +94,7 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
       if (entryOf(message) !== undefined) entries.delete(message.id)
       if (entries.size === 0) timer.stop()
     },
+    count: () => entries.size,
     abortAll(reason) {
       for (const entry of entries.values()) entry.abort(reason)
     },

@@ -31,7 +31,7 @@ export interface WorkOptions {
   ackBatchSize?: number
   /** … or after this time. Default 5. */
   ackBatchMs?: number
-  /** How long `stop` waits for running handlers before it aborts their signals. Default 30000. */
+  /** How long `stop` waits for running handlers before it aborts their signals, and for the database. Default 30000. */
   stopGraceMs?: number
   /** Stops the worker, as `stop` does. */
   signal?: AbortSignal

@@ -45,7 +45,8 @@ export interface HandlerContext {
 export interface Worker {
   /**
    * Claims no more, gives back what was not begun, waits for what was (up to `stopGraceMs`, then aborts
-   * it), and settles what is done. Every call returns the same promise.
+   * it), and settles what is done. Resolves at most 2 s after the grace: what a silent database has not
+   * settled by then is left to its lease. Every call returns the same promise.
    */
   stop(): Promise<void>
   /** Resolves when it has stopped. */
@@ -62,7 +63,10 @@ interface Parts {
   settler: Settler
 }
 
-/** What a handler that ignores its signal is given after it was aborted; its lease then runs out by itself. */
+/**
+ * What a handler that ignores its signal is given after it was aborted, and the database to settle what is done when
+ * nothing is left of the grace; leases then run out by themselves.
+ */
 const lastGraceMs = 1000
 
 /**
@@ -128,9 +132,11 @@ async function subscribe(
 ): Promise<WakeSource | undefined> {
   const { ports, wakes } = options
   const backoff = createErrorBackoff(ports.random)
+  const stopped = aborted(signal)
   while (!signal.aborted) {
     try {
-      const id = await ensureQueue(db, queue)
+      const id = await Promise.race([ensureQueue(db, queue), stopped])
+      if (id === undefined) return undefined
       return wakes === undefined ? createTimerSource(ports.clock) : wakes(`q${id}`)
     } catch (error) {
       ports.log.warn({ queue, err: error }, 'Could not open the queue.')
@@ -216,34 +222,46 @@ function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise
 }
 
 async function windDown(parts: Parts, receiver: Receiver, handlers: Promise<unknown>): Promise<void> {
-  const { options, keeper, settler } = parts
-  const { clock } = options.ports
-  const notBegun = await receiver.stop()
-  const returned = Promise.all(notBegun.map((message) => settle(parts, message, { kind: 'return' })))
-  void settler.flush()
+  const { queue, options, keeper, settler } = parts
+  const { clock, log } = options.ports
+  const graceEndsAt = clock.now() + options.stopGraceMs
+  const givenBack = giveBack(parts, receiver)
   if (!(await endsWithin(parts, handlers, options.stopGraceMs))) {
     keeper.abortAll(new MillraceError('ABORTED', 'the worker stops'))
     await endsWithin(parts, handlers, lastGraceMs)
   }
-  const given = new AbortController()
-  void sleep(clock, options.stopGraceMs, given.signal).then(() => settler.hurry())
-  await settler.flush()
-  await returned
-  given.abort()
+  const settling = Promise.all([givenBack, settler.flush()])
+  const restMs = Math.max(graceEndsAt - clock.now(), lastGraceMs)
+  if (!(await endsWithin(parts, settling, restMs))) {
+    settler.hurry()
+    const facts = { queue, messages: keeper.count() }
+    log.warn(
+      facts,
+      'The database did not answer before the worker stopped: what was in hand is left to its lease.',
+    )
+  }
   keeper.close()
 }
 
-/** Whether all handlers ended in so many milliseconds. */
-async function endsWithin(parts: Parts, handlers: Promise<unknown>, ms: number): Promise<boolean> {
+/** What was claimed and not begun. The claim that is under way has to be answered first. */
+async function giveBack(parts: Parts, receiver: Receiver): Promise<void> {
+  const notBegun = await receiver.stop()
+  const returned = Promise.all(notBegun.map((message) => settle(parts, message, { kind: 'return' })))
+  void parts.settler.flush()
+  await returned
+}
+
+/** Whether it ended in so many milliseconds. */
+async function endsWithin(parts: Parts, work: Promise<unknown>, ms: number): Promise<boolean> {
   const over = new AbortController()
-  const ended = handlers.then(() => true)
+  const ended = work.then(() => true)
   const late = sleep(parts.options.ports.clock, ms, over.signal).then(() => false)
   const inTime = await Promise.race([ended, late])
   over.abort()
   return inTime
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined)
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }
