@@ -13,6 +13,7 @@ import { createSystemPorts } from './system-ports.ts'
 import type { Listener, ListenOptions } from './wakes/fan-out.ts'
 import { createForwarder, type Forwarder } from './wakes/forwarder.ts'
 import { notify } from './wakes/notify.ts'
+import { assertPolls } from './wakes/poll-timer.ts'
 import { createAttach } from './attach-wake.ts'
 import { createClaimWait, createWorkWakes } from './attach-work.ts'
 
@@ -73,9 +74,12 @@ export interface Millrace {
 /**
  * Makes Millrace over a database. It connects when first used, and listens from the first subscription or
  * `listen` on.
+ *
+ * @throws INVALID_INPUT for a pace of polls that is none
  */
 export function createMillrace(options: MillraceOptions): Millrace {
   const { db, ports = createSystemPorts(), pollMinMs, pollMaxMs } = options
+  assertPolls(options)
   const forwarder = createForwarder({
     connect: (signal) => db.connectDirect({ signal }),
     schema: db.schema,

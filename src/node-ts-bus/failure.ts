@@ -3,7 +3,7 @@ import { bigintArray, textArray } from '../db/array-literal.ts'
 import { toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
-import { isMillraceError } from '../errors/millrace-error.ts'
+import { describeError, describeSafely, loggable } from '../errors/describe-error.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 
 /** The header of a dead letter that says how it died. */
@@ -24,12 +24,25 @@ export interface BusFailure {
 /** Long enough for a person, short enough for a header. */
 const maxReasonLength = 2048
 
-/** An error in one line. Of the bus's own, which only says that handlers failed, the handlers' errors. */
-export function describeError(error: unknown): string {
+/** An error in one line. Of the bus's own, which only says that handlers failed, the handlers' errors. Never throws. */
+export function describeFailure(error: unknown): string {
+  return describeSafely(() => {
+    const { rejections } = (error ?? {}) as { rejections?: unknown }
+    if (Array.isArray(rejections) && rejections.length > 0) return rejections.map(describeFailure).join('; ')
+    return describeError(error, { withName: true })
+  })
+}
+
+/**
+ * What a middleware throws on. The bus serializes it, and where that throws it forgets the message, whose lease is
+ * then kept up for as long as it may be handled: so a plain error in place of what cannot be looked at.
+ */
+export function serializable(error: unknown): unknown {
+  if (loggable(error) !== error) return new Error(describeFailure(error))
   const { rejections } = (error ?? {}) as { rejections?: unknown }
-  if (Array.isArray(rejections) && rejections.length > 0) return rejections.map(describeError).join('; ')
-  if (isMillraceError(error)) return `${error.code}: ${error.message}`
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  const whole =
+    !Array.isArray(rejections) || rejections.every((rejection) => loggable(rejection) === rejection)
+  return whole ? error : new Error(describeFailure(error))
 }
 
 /** What {@link buryMessage} takes. */

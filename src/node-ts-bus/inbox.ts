@@ -24,6 +24,8 @@ export interface Inbox {
   start(queueId: number): void
   /** Blocks until there is a message; undefined when stopped. */
   next(): Promise<ClaimedMessage | undefined>
+  /** The message is about to be settled: its lease is prolonged until it is released, and its end is no loss. */
+  settling(message: ClaimedMessage): void
   /** The message is settled: prolong its lease no more. */
   release(message: ClaimedMessage): void
   /** Something may be due at another time now; `later`: once the next read comes. */
@@ -57,6 +59,7 @@ export function createInbox(parts: InboxParts): Inbox {
       kickOwed = false
       return run?.receiver.next() ?? Promise.resolve(undefined)
     },
+    settling: leases.settling,
     release: leases.release,
     kick(when) {
       if (when === 'now') run?.receiver.kick()
@@ -93,15 +96,17 @@ async function endRun({ settler }: InboxParts, leases: Leases, { receiver, wakes
   const left = await receiver.stop()
   wakes.close()
   await Promise.all(
-    left.map((message) => {
+    left.map(async (message) => {
+      leases.settling(message)
+      await settler.settle(message, { kind: 'return' })
       leases.release(message)
-      return settler.settle(message, { kind: 'return' })
     }),
   )
 }
 
 interface Leases {
   hold(messages: readonly ClaimedMessage[], claimedAt: number): void
+  settling(message: ClaimedMessage): void
   release(message: ClaimedMessage): void
   close(): void
 }
@@ -134,6 +139,7 @@ function createLeases({ db, queue, maxHandlingMs, ports }: InboxParts): Leases {
           clock.setTimeout(() => giveUp(message), maxHandlingMs),
         )
     },
+    settling: keeper.settling,
     release(message) {
       forget(message)
       keeper.release(message)

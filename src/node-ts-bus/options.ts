@@ -5,6 +5,7 @@ import type { NewMessage } from '../queues/message.ts'
 import { wholeNumber } from '../queues/validate-message.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { Forwarder } from '../wakes/forwarder.ts'
+import { assertPolls } from '../wakes/poll-timer.ts'
 
 /** A store that is there already: what `createMillrace` returns. */
 export interface SharedStore {
@@ -80,9 +81,7 @@ export function resolveSettings(options: BusEndpointOptions): ResolvedSettings {
     throw invalidInput('db', 'or else millrace must be given')
   if (provision !== 'create' && provision !== 'verify')
     throw invalidInput('provision', 'must be create or verify')
-  for (const name of ['pollMinMs', 'pollMaxMs'] as const) {
-    if (options[name] !== undefined) wholeNumber(options[name], name, 1, day)
-  }
+  assertPolls(options)
   return {
     ...options,
     provision,

@@ -1,4 +1,5 @@
 import type { RetryStrategy } from '@node-ts/bus-core'
+import { loggable } from '../errors/describe-error.ts'
 import type { Log } from '../ports.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 
@@ -15,7 +16,7 @@ export function retryDelayMs(strategy: RetryStrategy, message: ClaimedMessage, l
     if (!Number.isNaN(delayMs)) return Math.min(Math.max(0, Math.round(delayMs)), longestMs)
     log.error({ message: message.id }, 'The retry strategy gave no number of milliseconds.')
   } catch (error) {
-    log.error({ message: message.id, err: error }, 'The retry strategy failed.')
+    log.error({ message: message.id, err: loggable(error) }, 'The retry strategy failed.')
   }
   return undefined
 }

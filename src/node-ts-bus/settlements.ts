@@ -4,7 +4,7 @@ import type { Ports } from '../ports.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 import { ackMessages, retryMessages } from '../queues/settle-messages.ts'
 import type { Settler } from '../queues/work/settler.ts'
-import { buryMessage, describeError } from './failure.ts'
+import { buryMessage, describeFailure } from './failure.ts'
 import type { Inbox } from './inbox.ts'
 import type { TransactionScope, TransactionScopes } from './node-transaction-scope.ts'
 
@@ -75,12 +75,11 @@ async function settleOnce(
   const scope = parts.scopes.current()
   const before = state.settledIn
   if (before === 'direct' || (before !== undefined && before === scope)) return
-  const wanted = whatToDo(parts, message, state, how)
   // before the statement: two handlers may fail one message at the same time
   state.settledIn = scope ?? 'direct'
-  // before it too, or a heartbeat that comes after would take the end for a loss
-  parts.inbox.release(message)
+  parts.inbox.settling(message)
   try {
+    const wanted = whatToDo(parts, message, state, how)
     const held = await run(parts, message, wanted, scope)
     if (!held) refuse(parts, message, scope, before)
     // its next due time, or the next message of its key, is news that no wake may bring
@@ -89,6 +88,8 @@ async function settleOnce(
   } catch (error) {
     state.settledIn = before
     throw error
+  } finally {
+    parts.inbox.release(message)
   }
 }
 
@@ -100,7 +101,7 @@ function whatToDo(
   how: BusSettlement,
 ): BusSettlement & { reason?: string } {
   if (how.kind === 'ack') return how
-  const cause = state.error === undefined ? undefined : describeError(state.error)
+  const cause = state.error === undefined ? undefined : describeFailure(state.error)
   if (how.kind === 'fail') state.failed = { reason: how.reason ?? cause ?? 'its handler gave it up' }
   if (state.failed !== undefined) return { kind: 'fail', reason: state.failed.reason }
   const limit = Math.min(maxAttempts, message.maxAttempts)

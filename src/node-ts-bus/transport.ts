@@ -7,6 +7,7 @@ import type {
 } from '@node-ts/bus-core'
 import type { Command, Event, Message, MessageAttributes } from '@node-ts/bus-messages'
 import type { DrizzlePg } from '../db/port.ts'
+import { loggable } from '../errors/describe-error.ts'
 import type { ClaimedMessage } from '../queues/message.ts'
 import {
   purgeDeadLetters,
@@ -21,7 +22,7 @@ import { decodeAttributes, encodeAttributes } from './attributes.ts'
 import { listBusDeadLetters, type BusDeadLetter } from './bus-dead-letters.ts'
 import { createBusLog, type BusLog } from './bus-log.ts'
 import { createBusEndpoint, type BusEndpoint, type Outgoing } from './endpoint.ts'
-import { describeError } from './failure.ts'
+import { describeFailure, serializable } from './failure.ts'
 import type { TransactionClient } from './node-transaction-scope.ts'
 import type { BusEndpointOptions, BusMessageOptions } from './options.ts'
 import { retryDelayMs } from './retry-delay.ts'
@@ -180,7 +181,7 @@ export class MillraceTransport implements Transport<BusReceipt> {
         await begin((client) => this.withTransaction(client, async () => next()))
       } catch (error) {
         this.#endpoint.note(receiptOf(message), error)
-        throw error
+        throw serializable(error)
       }
     }
   }
@@ -192,7 +193,7 @@ export class MillraceTransport implements Transport<BusReceipt> {
         await next()
       } catch (error) {
         this.#endpoint.note(receiptOf(message), error)
-        throw error
+        throw serializable(error)
       }
     }
   }
@@ -241,10 +242,13 @@ export class MillraceTransport implements Transport<BusReceipt> {
   }
 
   async #buryUnreadable(claimed: ClaimedMessage, error: unknown): Promise<void> {
-    const reason = `the body cannot be parsed: ${describeError(error)}`
+    const reason = `the body cannot be parsed: ${describeFailure(error)}`
     try {
       await this.#endpoint.settle(claimed, { kind: 'fail', reason })
-      this.#log.error({ message: claimed.id, err: error }, 'A message cannot be parsed and is dead now.')
+      this.#log.error(
+        { message: claimed.id, err: loggable(error) },
+        'A message cannot be parsed and is dead now.',
+      )
     } catch (refused) {
       this.#log.error(
         { message: claimed.id, err: refused },

@@ -1,4 +1,5 @@
 import pino from 'pino'
+import { describeError, loggable } from '../errors/describe-error.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import type { Log } from '../ports.ts'
 
@@ -25,7 +26,7 @@ export function createJsonLog(options: JsonLogOptions = {}): Log {
       details,
     })
   }
-  const how = { level, base: { service: 'millrace' }, serializers: { err: describeError } }
+  const how = { level, base: { service: 'millrace' }, serializers: { err: serializeError } }
   return options.to === undefined ? pino(how) : pino(how, options.to)
 }
 
@@ -36,13 +37,15 @@ export function createTerminalLog(write: (line: string) => void = console.error)
 }
 
 /** An error without its parameters and payloads: code, message and stack. */
-function describeError(error: unknown): object {
+function serializeError(thrown: unknown): object {
+  const error = loggable(thrown)
   if (isMillraceError(error)) return { code: error.code, message: error.message, details: error.details }
-  return error instanceof Error ? { message: error.message, stack: error.stack } : { message: String(error) }
+  const message = describeError(error)
+  return error instanceof Error ? { message, stack: error.stack } : { message }
 }
 
 function reason(facts: object): string {
   const { err, reason: words } = facts as { err?: unknown; reason?: unknown }
-  if (err instanceof Error) return `: ${err.message}`
+  if (err !== undefined) return `: ${describeError(err)}`
   return typeof words === 'string' ? `: ${words}` : ''
 }

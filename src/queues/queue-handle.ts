@@ -1,4 +1,5 @@
 import type { Db, TxOption } from '../db/port.ts'
+import { describeError } from '../errors/describe-error.ts'
 import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import { claimOrWait, type ClaimWait, type WaitingClaimOptions } from './claim-or-wait.ts'
@@ -26,7 +27,7 @@ import {
   type RetryOutcome,
 } from './settle-messages.ts'
 import { createSharedAck, createSharedClaim } from './shared-calls.ts'
-import type { WorkOptions } from './work/options.ts'
+import { assertHandler, type WorkOptions } from './work/options.ts'
 import type { HandlerContext, HandlerOutcome, Worker } from './work/work-queue.ts'
 
 /** A message to be sent; its data becomes JSON. */
@@ -35,7 +36,7 @@ export type MessageOf<Data> = Omit<NewMessage, 'dataText'> & { data: Data }
 /** A message that was claimed. */
 export type ClaimedOf<Data> = ClaimedMessage & { data: Data }
 
-/** Works one message. Returning is an ack; throwing is a retry, with the error's message kept. */
+/** Works one message. Returning is an ack, but for a {@link HandlerOutcome}; throwing is a retry, with the error's message kept. */
 export type HandlerOf<Data> = (
   message: ClaimedOf<Data>,
   context: HandlerContext,
@@ -98,7 +99,7 @@ export function createQueueHandle<Data>(name: string, parts: QueueParts): QueueH
   const { db, startWorker, claimWait } = parts
   assertSharedName('queue', name)
   const send = async (messages: readonly MessageOf<Data>[], options?: TxOption): Promise<SentMessage[]> =>
-    (await sendMessages(db, name, messages.map(encodeMessage), options)).messages
+    (await sendMessages(db, name, encodeMessages(messages), options)).messages
   const claim = createSharedClaim(db, name)
   return {
     name,
@@ -118,12 +119,12 @@ export function createQueueHandle<Data>(name: string, parts: QueueParts): QueueH
     retry: (items, options) => retryMessages(db, name, items, options),
     extend: (items, options) => extendMessages(db, name, items, options),
     fail: (items, options) => failMessages(db, name, items, options),
-    work: (handler, options = {}) =>
-      startWorker(
-        name,
-        (message, context) => handler(decode<Data, ClaimedMessage>(message), context),
-        options,
-      ),
+    work(handler, options = {}) {
+      assertHandler(handler)
+      const decoding = (message: ClaimedMessage, context: HandlerContext): ReturnType<HandlerOf<Data>> =>
+        handler(decode<Data, ClaimedMessage>(message), context)
+      return startWorker(name, decoding, options)
+    },
     deadLetters: async (page) =>
       (await listDeadLetters(db, name, page)).map((letter) => decode<Data, DeadLetter>(letter)),
     redrive: (options) => redriveDeadLetters(db, name, options),
@@ -134,14 +135,35 @@ export function createQueueHandle<Data>(name: string, parts: QueueParts): QueueH
 }
 
 /**
- * A message with its data as JSON text.
+ * Messages with their data as JSON text.
  *
- * @throws INVALID_INPUT when the data has no JSON form
+ * @throws INVALID_INPUT when they are no list of messages, or data has no JSON form; `details.field` names which
  */
-export function encodeMessage({ data, ...rest }: MessageOf<unknown>): NewMessage {
-  const dataText = JSON.stringify(data) as string | undefined
-  if (dataText === undefined) throw invalidInput('data', 'has no JSON form')
-  return { ...rest, dataText }
+export function encodeMessages(messages: readonly MessageOf<unknown>[]): NewMessage[] {
+  if (!Array.isArray(messages)) throw invalidInput('messages', 'must be a list of messages')
+  return messages.map((message: MessageOf<unknown>, index) =>
+    encode(message, messages.length > 1 ? index : null),
+  )
+}
+
+/** @param index names the message in errors; null: it is alone */
+function encode(message: MessageOf<unknown>, index: number | null): NewMessage {
+  if (typeof message !== 'object' || message === null)
+    throw invalidInput(index === null ? 'message' : `[${index}]`, 'must be a message, an object with data')
+  const { data, ...rest } = message
+  return { ...rest, dataText: jsonOf(data, index === null ? 'data' : `[${index}].data`) }
+}
+
+/** Not every value has a form: a BigInt, a cycle and a `toJSON` that fails make JSON.stringify throw. */
+function jsonOf(data: unknown, field: string): string {
+  let problem = 'has no JSON form'
+  try {
+    const dataText = JSON.stringify(data) as string | undefined
+    if (dataText !== undefined) return dataText
+  } catch (error) {
+    problem = `has no JSON form: ${describeError(error)}`
+  }
+  throw invalidInput(field, problem)
 }
 
 /** In place: what was read is nobody else's yet, and a copy of its dozen fields takes as long as parsing the data. */

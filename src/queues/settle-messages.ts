@@ -3,6 +3,7 @@ import { bigintArray, textArray } from '../db/array-literal.ts'
 import { toNumbers } from '../db/decode.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
+import { describeError } from '../errors/describe-error.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { Held } from './message.ts'
@@ -12,6 +13,9 @@ import { wholeNumber } from './validate-message.ts'
 export const maxItems = 10_000
 /** A reason is for a person to read, not for a stack of a megabyte. */
 const maxReasonLength = 2048
+
+/** What stands with a dead letter that nobody gave a reason for. */
+const noReason = 'given up without a reason'
 
 /** A message to be tried again. */
 export interface Retry extends Held {
@@ -23,7 +27,7 @@ export interface Retry extends Held {
 
 /** A message to be given up. */
 export interface Failure extends Held {
-  /** Kept with the dead letter; the first 2048 characters. */
+  /** Kept with the dead letter; the first 2048 characters. Without one the letter says that there was none. */
   reason: string
 }
 
@@ -100,7 +104,8 @@ export async function failMessages(
   items: readonly Failure[],
   options: TxOption = {},
 ): Promise<boolean[]> {
-  const reasons = textArray(items.map((item) => cleanText(item.reason)))
+  assertHeld(items)
+  const reasons = textArray(items.map((item) => cleanText(item.reason ?? noReason)))
   return settle(executorFor(db, options), 'fail_messages', queue, items, sql`, ${reasons}`)
 }
 
@@ -121,7 +126,7 @@ export async function retryMessages(
   for (const { delayMs } of items) if (delayMs !== undefined) assertDelay(delayMs)
   if (items.length === 0) return []
   const delays = bigintArray(items.map((item) => item.delayMs ?? null))
-  const errors = textArray(items.map((item) => (item.error === undefined ? null : cleanText(item.error))))
+  const errors = textArray(items.map(({ error = null }) => (error === null ? null : cleanText(error))))
   const [row] = await runQuery<{ o_waiting: unknown; o_dead: unknown }>(
     on,
     sql`select o_waiting, o_dead from ${qualified(on, 'retry_messages')}(${held}, ${delays}, ${errors})`,
@@ -169,8 +174,9 @@ const uuid = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
  * @throws INVALID_INPUT
  */
 export function assertHeld(items: readonly Held[]): void {
+  if (!Array.isArray(items)) throw invalidInput('items', 'must be a list of claimed messages')
   if (items.length > maxItems) throw invalidInput('items', `are more than ${maxItems} in one call`)
-  for (const { id } of items) wholeNumber(id, 'id', 0, Number.MAX_SAFE_INTEGER)
+  for (const item of items) wholeNumber((item as Held | null)?.id, 'id', 0, Number.MAX_SAFE_INTEGER)
 }
 
 /** Anything that cannot be a lease token is one that nobody holds. */
@@ -182,6 +188,9 @@ function heldArguments(queue: string, items: readonly Held[]): SQL {
 }
 
 /** Error texts come from anywhere: what Postgres cannot store is replaced, not refused. */
-function cleanText(text: string): string {
-  return String(text).slice(0, maxReasonLength).toWellFormed().replaceAll('\0', '\u{fffd}')
+function cleanText(text: unknown): string {
+  return (typeof text === 'string' ? text : describeError(text))
+    .slice(0, maxReasonLength)
+    .toWellFormed()
+    .replaceAll('\0', '\u{fffd}')
 }

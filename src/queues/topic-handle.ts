@@ -1,6 +1,6 @@
 import type { Db, TxOption } from '../db/port.ts'
 import { assertSharedName } from '../schema/names.ts'
-import { encodeMessage, type MessageOf } from './queue-handle.ts'
+import { encodeMessages, type MessageOf } from './queue-handle.ts'
 import { bindQueue, listBindings, publishToTopic, unbindQueue, type TopicPublished } from './topics.ts'
 
 /** A topic: what is published to it goes to every queue that is bound. */
@@ -25,7 +25,7 @@ export function createTopicHandle<Data>(topic: string, db: Db): TopicHandle<Data
   assertSharedName('topic', topic)
   return {
     name: topic,
-    publish: async (messages, options) => publishToTopic(db, topic, messages.map(encodeMessage), options),
+    publish: async (messages, options) => publishToTopic(db, topic, encodeMessages(messages), options),
     bind: (queue, options) => bindQueue(db, { topic, queue }, options),
     unbind: (queue, options) => unbindQueue(db, { topic, queue }, options),
     queues: async (options) => (await listBindings(db, { topic }, options)).map(({ queue }) => queue),

@@ -40,12 +40,16 @@ export interface ReadyMessage {
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP; `details.field` names the field
  */
 export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
+  if (typeof message !== 'object' || message === null)
+    throw invalidInput(at.slice(0, -1) || 'message', 'must be an object')
   if (typeof message.dataText !== 'string') throw invalidInput(`${at}data`, 'must be JSON text')
   assertJsonText(message.dataText, `${at}data`)
   if (!message.dataText.isWellFormed())
     throw invalidInput(`${at}data`, 'holds a lone surrogate that is not escaped')
   if (message.headers !== undefined && message.headers !== null)
     assertHeaders(message.headers, `${at}headers`)
+  if ((message.dedupeWindowMs ?? null) !== null && (message.dedupeKey ?? null) === null)
+    throw invalidInput(`${at}dedupeWindowMs`, 'needs a dedupeKey')
   const number = (name: keyof typeof numbers): number => {
     const { min, max, default: byDefault } = numbers[name]
     const value = message[name]
@@ -72,8 +76,8 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
  *
  * @throws INVALID_INPUT
  */
-export function wholeNumber(value: number, field: string, min: number, max: number): number {
-  if (!Number.isSafeInteger(value) || value < min || value > max) {
+export function wholeNumber(value: unknown, field: string, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min || value > max) {
     throw invalidInput(field, `must be a whole number from ${min} to ${max}`)
   }
   return value

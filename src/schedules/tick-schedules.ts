@@ -2,6 +2,7 @@ import { sql } from 'drizzle-orm'
 import { toDate, toNumberOrNull } from '../db/decode.ts'
 import type { Executor } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
+import { describeError } from '../errors/describe-error.ts'
 import { isMillraceError, MillraceError } from '../errors/millrace-error.ts'
 import { releaseLock } from '../locks/hold.ts'
 import { keepLock } from '../locks/keep-lock.ts'
@@ -170,8 +171,8 @@ async function fireOne(led: Leadership, row: DueSchedule): Promise<void> {
 
 /** Such as a time zone that this runtime does not know. */
 function unexpected(error: unknown): MillraceError {
-  const words = error instanceof Error ? error.message : String(error)
-  return new MillraceError('INTERNAL', `the next boundary could not be computed: ${words}`, { cause: error })
+  const message = `the next boundary could not be computed: ${describeError(error)}`
+  return new MillraceError('INTERNAL', message, { cause: error })
 }
 
 /** A failure here delays the next tick until the lock runs out, and is no failure of this one. */

@@ -1,4 +1,5 @@
 import { Cron } from 'croner'
+import { describeError } from '../errors/describe-error.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import type { Timing } from './schedule.ts'
 
@@ -37,7 +38,7 @@ function validateCron(cron: string, timeZone: string, now: Date): ValidTiming {
   try {
     next = nextBoundary(valid, now)
   } catch (error) {
-    throw invalidInput('cron', `is not understood: ${(error as Error).message}`)
+    throw invalidInput('cron', `is not understood: ${describeError(error)}`)
   }
   if (next === null) throw invalidInput('cron', 'names a date that never comes')
   return valid

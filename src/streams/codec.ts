@@ -1,3 +1,4 @@
+import { describeError } from '../errors/describe-error.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
 import type { StoredEvent } from './event.ts'
 
@@ -54,7 +55,6 @@ function codecError(
   details: { type: string } | { type: string; offset: number },
   cause: unknown,
 ): MillraceError {
-  const words = cause instanceof Error ? cause.message : String(cause)
-  const message = `the codec could not ${what} an event of type "${details.type}": ${words}`
+  const message = `the codec could not ${what} an event of type "${details.type}": ${describeError(cause)}`
   return new MillraceError('CODEC_FAILED', message, { details, cause })
 }

@@ -1,3 +1,4 @@
+import { invalidInput } from '../errors/millrace-error.ts'
 import type { Ports } from '../ports.ts'
 import type { Agenda } from './agenda.ts'
 import type { WakeMode, WakeModes } from './modes.ts'
@@ -39,6 +40,24 @@ export interface Pacer {
   active(): void
 }
 
+const pollDefaults = { pollMinMs: 1000, pollMaxMs: 60_000 }
+
+/**
+ * Checks the pace of polls, as far as it is given.
+ *
+ * @throws INVALID_INPUT unless both are from 1 to 86400000, and the first is not above the second
+ */
+export function assertPolls(given: { pollMinMs?: number; pollMaxMs?: number }): void {
+  for (const name of ['pollMinMs', 'pollMaxMs'] as const) {
+    const value = given[name] ?? pollDefaults[name]
+    if (!Number.isSafeInteger(value) || value < 1 || value > longestTimerMs)
+      throw invalidInput(name, `must be a whole number from 1 to ${longestTimerMs}`)
+  }
+  const { pollMinMs = pollDefaults.pollMinMs, pollMaxMs = pollDefaults.pollMaxMs } = given
+  if (pollMinMs > pollMaxMs)
+    throw invalidInput('pollMinMs', `must not be above pollMaxMs: ${pollMinMs} and ${pollMaxMs}`)
+}
+
 /** setTimeout fires at once beyond 2^31 - 1 ms; a day is short of that, and re-armed when it ends. */
 const longestTimerMs = 86_400_000
 
@@ -48,7 +67,7 @@ const longestTimerMs = 86_400_000
  * `pollMaxMs`, each shortened by up to a fifth so that a thousand loops do not poll in step.
  */
 export function createPacer(options: PacerOptions): Pacer {
-  const { ports, modes, pollMinMs = 1000, pollMaxMs = 60_000 } = options
+  const { ports, modes, pollMinMs = pollDefaults.pollMinMs, pollMaxMs = pollDefaults.pollMaxMs } = options
   const seat = options.agenda?.join()
   let intervalMs = pollMinMs
   const pollAfter = (): number => intervalMs * (1 - ports.random() / 5)

@@ -1,3 +1,4 @@
+import { describeError, describeSafely } from '../errors/describe-error.ts'
 import { cleanLine } from './answer-text.ts'
 import type { SendErrorReason, SendFailure } from './sender.ts'
 
@@ -57,6 +58,12 @@ export function toSendFailure(
   return { kind: 'error', reason: reasonOf(error), message, durationMs }
 }
 
+/** The failure of an attempt that broke on our side, before anything was sent. */
+export function brokenAttempt(error: unknown): SendFailure {
+  const message = cleanLine(describeError(error, { withName: true }))
+  return { kind: 'error', reason: 'protocol', message, durationMs: 0 }
+}
+
 /** Classifies by error codes, along the causes; without a known one it was the connection. */
 export function reasonOf(error: unknown): SendErrorReason {
   for (const code of causesOf(error).flatMap(codesOf)) {
@@ -82,9 +89,11 @@ function codesOf({ code, name }: { code?: unknown; name?: unknown }): string[] {
 
 /** What the first error with a code says: "fetch failed" around it says nothing. */
 function describe(error: unknown): string {
-  const chain = causesOf(error)
-  const telling = chain.find(({ code }) => typeof code === 'string') ?? chain.at(-1)
-  if (telling?.code === 'ERR_ASSERTION') return 'the answer is not proper HTTP'
-  // several addresses that all failed leave a code and no message
-  return String(telling?.message || telling?.code || error)
+  return describeSafely(() => {
+    const chain = causesOf(error)
+    const telling = chain.find(({ code }) => typeof code === 'string') ?? chain.at(-1)
+    if (telling?.code === 'ERR_ASSERTION') return 'the answer is not proper HTTP'
+    // several addresses that all failed leave a code and no message
+    return String(telling?.message || telling?.code || error)
+  })
 }

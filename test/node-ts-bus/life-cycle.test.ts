@@ -195,6 +195,14 @@ describe('the life of a bus transport', () => {
     expect(wrong).toThrow(expect.objectContaining({ code: 'INVALID_INPUT', details: { field } }))
   })
 
+  it('refuses polls whose doubling would go down', () => {
+    const invalid = expect.objectContaining({ code: 'INVALID_INPUT', details: { field: 'pollMinMs' } })
+    for (const polls of [{ pollMinMs: 5000, pollMaxMs: 10 }, { pollMinMs: 60_001 }, { pollMaxMs: 999 }]) {
+      expect(() => createTransport(server.db, 'wrong', polls)).toThrow(invalid)
+      expect(() => createMillrace({ db: server.db, ...polls })).toThrow(invalid)
+    }
+  })
+
   it('refuses a queue that has no legal name, and a database too few or too many', () => {
     expect(() => createTransport(server.db, '@no')).toThrow(expect.objectContaining({ code: 'INVALID_NAME' }))
     const neither = { queueName: 'q' } as MillraceTransportOptions

@@ -1,6 +1,7 @@
 import { handlerFor } from '@node-ts/bus-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { MillraceTransport, MillraceTransportOptions } from '../../src/node-ts-bus/transport.ts'
+import { awkward } from '../support/awkward-throws.ts'
 import { passTime } from '../queues/support.ts'
 import {
   countMessages,
@@ -194,6 +195,32 @@ describe('a message that is to come again', () => {
     bus.afterReceive.once(() => never())
     await bus.send(new Numbered(1))
     await vi.waitFor(() => expect(seen).toEqual([1]), patience)
+  })
+})
+
+describe('a message whose handler throws what nobody can describe', () => {
+  const middlewares = ['recordErrors', 'transactional'] as const
+  const cases = awkward.flatMap(([name, thrown]) => middlewares.map((how) => [name, how, thrown] as const))
+
+  it.each(cases)('%s, is retried and dies with %s too', async (_, how, thrown) => {
+    const queue = `awkward-${cases.findIndex(([, other, value]) => other === how && value === thrown)}`
+    const transport = createTransport(server.db, queue, { maxAttempts: 2 })
+    await openBus({
+      transport,
+      configure: (bus) =>
+        bus
+          .withMessageReadMiddleware(transport[how]())
+          .withRetryStrategy({ calculateRetryDelay: () => 0 })
+          .withHandler(
+            handlerFor(Numbered, () => {
+              throw thrown
+            }),
+          ),
+    })
+    await transport.sendToAddress(queue, new Numbered(1))
+    await vi.waitFor(async () => expect(await transport.deadLetters()).toHaveLength(1), patience)
+    const reason: unknown = expect.stringMatching(/./)
+    expect(await transport.deadLetters()).toMatchObject([{ attempts: 2, reason, failure: { reason } }])
   })
 })
 

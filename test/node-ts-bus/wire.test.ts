@@ -3,7 +3,7 @@ import { build } from 'esbuild'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeAttributes, encodeAttributes } from '../../src/node-ts-bus/attributes.ts'
-import { describeError } from '../../src/node-ts-bus/failure.ts'
+import { describeFailure } from '../../src/node-ts-bus/failure.ts'
 import { topicOf } from '../../src/node-ts-bus/topic-name.ts'
 import { assertSharedName } from '../../src/schema/names.ts'
 import { assertHeaders } from '../../src/schema/labels.ts'
@@ -68,7 +68,7 @@ describe('an error in one line', () => {
     [null, 'null'],
     ['text', 'text'],
   ])('of %j is %s', (error, line) => {
-    expect(describeError(error)).toBe(line)
+    expect(describeFailure(error)).toBe(line)
   })
 })
 

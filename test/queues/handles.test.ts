@@ -4,6 +4,12 @@ import { createMillrace, type Millrace } from '../../src/millrace.ts'
 import { createDeferred } from '../../src/wakes/deferred.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
 
+function cycle(): object {
+  const made: { self?: object } = {}
+  made.self = made
+  return made
+}
+
 describe('the handles of a store', () => {
   let store: Millrace
   let drop: () => Promise<void>
@@ -27,6 +33,32 @@ describe('the handles of a store', () => {
     expect(await queue.ack(messages)).toEqual([false])
     const value = { data: undefined as never }
     await expect(queue.send(value)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+  })
+
+  it.each<[string, unknown, string]>([
+    ['null', null, 'messages'],
+    ['a single message', { data: 1 }, 'messages'],
+    ['a list with null', [null], 'message'],
+    ['a list with a number in it', [{ data: 1 }, 5], '[1]'],
+    ['a BigInt', [{ data: 1n }], 'data'],
+    ['a cycle', [{ data: 1 }, { data: cycle() }], '[1].data'],
+    ['a window without a key', [{ data: 1, dedupeWindowMs: 1000 }], 'dedupeWindowMs'],
+  ])('refuses to send %s', async (_, messages, field) => {
+    const invalid = { code: 'INVALID_INPUT', details: { field } }
+    await expect(store.queue('wrong').sendMany(messages as never)).rejects.toMatchObject(invalid)
+    await expect(store.topic('wrong').publish(messages as never)).rejects.toMatchObject(invalid)
+  })
+
+  it('refuses what is no message, no claim and no handler', async () => {
+    const queue = store.queue('wrong')
+    for (const message of [null, undefined, 5, 'text'])
+      await expect(queue.send(message as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    for (const items of [null, { id: 1 }, [null], [{}]]) {
+      await expect(queue.fail(items as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+      await expect(queue.retry(items as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+      await expect(queue.extend(items as never)).rejects.toMatchObject({ code: 'INVALID_INPUT' })
+    }
+    expect(() => queue.work(undefined as never)).toThrow(expect.objectContaining({ code: 'INVALID_INPUT' }))
   })
 
   it('Q3: a send in a transaction that rolls back sends nothing', async () => {

@@ -1,12 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { claimMessages } from '../../src/queues/claim-messages.ts'
-import { listDeadLetters } from '../../src/queues/dead-letters.ts'
+import { listDeadLetters, purgeDeadLetters } from '../../src/queues/dead-letters.ts'
 import type { NewMessage } from '../../src/queues/message.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import { ackMessages } from '../../src/queues/settle-messages.ts'
 import type { WorkOptions } from '../../src/queues/work/options.ts'
 import { workQueue, type MessageHandler, type Worker } from '../../src/queues/work/work-queue.ts'
+import { createJsonLog } from '../../src/node/log.ts'
 import { createSystemPorts } from '../../src/system-ports.ts'
+import { awkward } from '../support/awkward-throws.ts'
+import { createDrivenClock } from '../support/clock.ts'
 import { messageStates, openDb, type OpenDb } from './support.ts'
 
 let open: OpenDb
@@ -78,6 +81,23 @@ describe('workQueue', () => {
     expect(await listDeadLetters(open.db, 'throws')).toMatchObject([{ attempts: 3, reason: 'no 3' }])
   })
 
+  it.each(awkward)('retries until it is dead what throws %s, and goes on', async (_, thrown) => {
+    await send('awkward', 1, { maxAttempts: 2, backoff: { baseMs: 0 }, dataText: '"awkward"' })
+    await send('awkward', 1, { dataText: '"plain"' })
+    const seen: string[] = []
+    const log = createJsonLog({ to: { write() {} } })
+    const handler: MessageHandler = ({ dataText }) => {
+      seen.push(dataText)
+      if (dataText === '"awkward"') throw thrown
+    }
+    work('awkward', handler, { ports: { ...ports, log } })
+    await untilEmpty('awkward')
+    expect(seen.toSorted()).toEqual(['"awkward"', '"awkward"', '"plain"'])
+    const letters = await listDeadLetters(open.db, 'awkward')
+    expect(letters).toMatchObject([{ attempts: 2, reason: expect.stringMatching(/./) }])
+    await purgeDeadLetters(open.db, 'awkward')
+  })
+
   it('does what a handler returns: retry after a delay, fail, or nothing when it settled by itself', async () => {
     await send('returns', 1)
     const attempts: number[] = []
@@ -101,6 +121,61 @@ describe('workQueue', () => {
     })
     await untilEmpty('settles')
     expect(await listDeadLetters(open.db, 'settles')).toEqual([])
+  })
+
+  it('acks whatever a handler returns that is no outcome', async () => {
+    const returned: unknown[] = [
+      undefined,
+      null,
+      5,
+      'done',
+      true,
+      [],
+      {},
+      { rows: [] },
+      Symbol('s'),
+      () => {},
+    ]
+    await send('acked', returned.length)
+    work('acked', (({ dataText }) => returned[Number(dataText)]) as MessageHandler)
+    await untilEmpty('acked')
+    expect(await listDeadLetters(open.db, 'acked')).toEqual([])
+  })
+
+  it.each<[unknown, string]>([
+    ['nonsense', '"nonsense"'],
+    [undefined, 'undefined'],
+    [7, '7'],
+  ])('takes the outcome %j, which there is not, for a failure', async (outcome, named) => {
+    await send('unknown', 1, { maxAttempts: 1 })
+    work('unknown', (() => ({ outcome })) as unknown as MessageHandler)
+    await untilEmpty('unknown')
+    const reason = `INVALID_INPUT: outcome must be ack, retry, fail or settled, not ${named}`
+    expect(await listDeadLetters(open.db, 'unknown')).toMatchObject([{ attempts: 1, reason }])
+    await purgeDeadLetters(open.db, 'unknown')
+  })
+
+  it.each(awkward)('retries and fails also with %s for a text, or none', async (_, text) => {
+    await send('texts', 3)
+    const outcomes = [
+      { outcome: 'retry', error: text },
+      { outcome: 'fail', reason: text },
+      { outcome: 'fail' },
+    ]
+    work('texts', (({ attempt, dataText }) =>
+      attempt === 1 ? outcomes[Number(dataText)] : undefined) as MessageHandler)
+    const hurry = `update millrace.messages m set due_at = now() from millrace.queues q
+      where q.id = m.queue_id and q.name = 'texts' and m.state = 'delayed'`
+    await vi.waitFor(async () => {
+      await open.pool.query(hurry)
+      expect(await messageStates(open, 'texts')).toEqual([])
+    }, 15_000)
+    const letters = await listDeadLetters(open.db, 'texts')
+    expect(letters).toMatchObject([
+      { reason: expect.stringMatching(/./) },
+      { reason: 'given up without a reason' },
+    ])
+    await purgeDeadLetters(open.db, 'texts')
   })
 
   it('takes only the types it asks for', async () => {
@@ -140,11 +215,21 @@ describe('workQueue', () => {
     ['concurrency', 0],
     ['prefetch', -1],
     ['ackBatchSize', 0],
-  ])('refuses %s = %d at once', (option, value) => {
+    ['types', ['']],
+    ['types', [5]],
+    ['types', 'x'],
+    ['types', ['fine', 'not \0 fine']],
+    ['signal', {}],
+  ])('refuses %s = %j at once', (option, value) => {
     expect(() => workQueue(open.db, 'q', () => {}, { ports, [option]: value })).toThrow(
       expect.objectContaining({ code: 'INVALID_INPUT', details: { field: option } }),
     )
   })
+})
+
+it.each([undefined, null, 5, {}])('refuses %j for a handler', (handler) => {
+  const invalid = expect.objectContaining({ code: 'INVALID_INPUT', details: { field: 'handler' } })
+  expect(() => workQueue(open.db, 'q', handler as unknown as MessageHandler, { ports })).toThrow(invalid)
 })
 
 describe('stop', () => {
@@ -181,6 +266,7 @@ describe('stop', () => {
     await send('grace', 1)
     const reasons: unknown[] = []
     const begun = gate()
+    const clock = createDrivenClock()
     const worker = work(
       'grace',
       async (_, { signal }) => {
@@ -189,10 +275,14 @@ describe('stop', () => {
         reasons.push(signal.reason)
         throw new Error('interrupted')
       },
-      { stopGraceMs: 1 },
+      { stopGraceMs: 1, ports: { ...ports, clock } },
     )
     await begun.opened
-    await worker.stop()
+    void worker.stop()
+    await clock.advance(0)
+    // the database, which gets a second then, may take as long as it likes
+    await clock.advance(1)
+    await worker.stopped
     expect(reasons).toMatchObject([{ code: 'ABORTED' }])
     expect(await messageStates(open, 'grace')).toMatchObject([{ state: 'delayed', attempts: 1 }])
   })

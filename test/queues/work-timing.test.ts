@@ -4,7 +4,7 @@ import type { ClaimedMessage } from '../../src/queues/message.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import type { WorkOptions } from '../../src/queues/work/options.ts'
 import { workQueue, type MessageHandler, type Worker } from '../../src/queues/work/work-queue.ts'
-import { createSystemPorts } from '../../src/system-ports.ts'
+import { createSystemPorts, silentLog } from '../../src/system-ports.ts'
 import { createWakeRegistry, type WakeRegistry } from '../../src/wakes/wake-signals.ts'
 import { createDrivenClock, type DrivenClock } from '../support/clock.ts'
 import { spyOn, type SpiedDb } from './spied-db.ts'
@@ -56,6 +56,18 @@ function hanging(): {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
     },
   }
+}
+
+/** Works a queue, whose message is handled by the time this resolves, and settled 100 s after that. */
+async function handledAndWaiting(queue: string): Promise<{ seen: string[]; warned: string[] }> {
+  const seen: string[] = []
+  const warned: string[] = []
+  const log = { ...silentLog, warn: (_facts: object, message: string) => void warned.push(message) }
+  const ports = { ...createSystemPorts(log), clock, random: () => 0 }
+  const batches = { ackBatchSize: 100, ackBatchMs: 100_000 }
+  work(queue, ({ dataText }) => void seen.push(dataText), { ...byWakes, pollMs: null, ports, ...batches })
+  await vi.waitFor(() => expect(seen).toHaveLength(1), 10_000)
+  return { seen, warned }
 }
 
 describe('an idle worker', () => {
@@ -163,6 +175,38 @@ describe('a lease', () => {
     expect(await messageStates(open, 'lost')).toMatchObject([{ state: 'leased', attempts: 2 }])
   })
 
+  it('is prolonged until its settling is answered, however long that waits for others', async () => {
+    await send('waits', { leaseMs: 60_000 })
+    const { seen, warned } = await handledAndWaiting('waits')
+    for (const beats of [1, 2, 3]) {
+      await passTime(open, 'waits', 30_000)
+      await clock.advance(30_000)
+      await spied.waitForCalls('extend_messages', beats)
+      expect((await claimMessages(open.db, 'waits')).messages).toEqual([])
+    }
+    await clock.advance(10_000)
+    await spied.waitForCalls('ack_messages', 1)
+    expect(await messageStates(open, 'waits')).toEqual([])
+    expect(seen).toHaveLength(1)
+    expect(warned).toEqual([])
+  })
+
+  it('that is lost while its settling waits is told of once', async () => {
+    await send('late', { leaseMs: 60_000 })
+    const { warned } = await handledAndWaiting('late')
+    await passTime(open, 'late', 60_000)
+    expect((await claimMessages(open.db, 'late')).messages).toHaveLength(1)
+    await clock.advance(30_000)
+    await spied.waitForCalls('extend_messages', 1)
+    await clock.advance(70_000)
+    await spied.waitForCalls('ack_messages', 1)
+    await vi.waitFor(
+      () => expect(warned).toEqual(['A message was settled after its lease was lost.']),
+      10_000,
+    )
+    expect(await messageStates(open, 'late')).toMatchObject([{ state: 'leased', attempts: 2 }])
+  })
+
   it('counts as lost when its time is over and the database cannot be asked', async () => {
     await send('cut', { leaseMs: 60_000 })
     const { handler, begun } = hanging()
@@ -175,6 +219,58 @@ describe('a lease', () => {
     for (let second = 0; second < 31 && !signal.aborted; second++) await clock.advance(1000)
     expect(signal.reason).toMatchObject({ code: 'LEASE_LOST' })
     expect(spied.calls('extend_messages')).toBeGreaterThan(10)
+  })
+})
+
+/** Keeps every statement on a table waiting, as a database that gives no answer, until the function is called. */
+async function silence(table: string): Promise<() => Promise<void>> {
+  const client = await open.pool.connect()
+  await client.query('begin')
+  await client.query(`lock table millrace.${table} in access exclusive mode`)
+  return async () => {
+    await client.query('rollback')
+    client.release()
+  }
+}
+
+describe('a worker that stops while the database gives no answer', () => {
+  it('leaves what it could not settle to its lease when the grace is over, and says so once', async () => {
+    await send('silent', { leaseMs: 60_000 })
+    const warned: string[] = []
+    const log = { ...silentLog, warn: (_facts: object, message: string) => void warned.push(message) }
+    const ports = { ...createSystemPorts(log), clock, random: () => 0 }
+    let finish = (): void => {}
+    const finished = new Promise<void>((resolve) => (finish = resolve))
+    const begun = new Promise<void>((begin) => {
+      const handler = (): Promise<void> => (begin(), finished)
+      work('silent', handler, { ...byWakes, pollMs: null, ports, stopGraceMs: 5000 })
+    })
+    await begun
+    const speak = await silence('messages')
+    finish()
+    let over = false
+    void workers[0]!.stop().then(() => (over = true))
+    await clock.advance(0)
+    await clock.advance(4999)
+    expect(over).toBe(false)
+    await clock.advance(1)
+    expect(over).toBe(true)
+    expect(warned).toEqual([
+      'The database did not answer before the worker stopped: what was in hand is left to its lease.',
+    ])
+    await speak()
+    await spied.waitForCalls('ack_messages', 1)
+  })
+
+  it('does not wait for its queue to be opened', async () => {
+    const speak = await silence('queues')
+    try {
+      await work('unopened', () => {}).stop()
+      expect(spied.calls('ensure_queue')).toBe(0)
+    } finally {
+      await speak()
+    }
+    await spied.waitForCalls('ensure_queue', 1)
   })
 })
 

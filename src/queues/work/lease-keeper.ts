@@ -20,8 +20,15 @@ export interface LeaseKeeper {
   hold(messages: readonly ClaimedMessage[], claimedAt: number): void
   /** Undefined when the lease is lost, or the message released. */
   inHand(message: ClaimedMessage): InHand | undefined
+  /**
+   * The message is about to be settled, and its lease kept alive until that is answered; but where a heartbeat finds
+   * it gone, the settling was faster, or will tell of the loss itself.
+   */
+  settling(message: ClaimedMessage): void
   /** The message is settled or given back: forget it. */
   release(message: ClaimedMessage): void
+  /** How many messages are in hand. */
+  count(): number
   /** Aborts the signals of all that is in hand. */
   abortAll(reason: unknown): void
   /** Ends the heartbeat; what is in hand is left to its lease. */
@@ -34,6 +41,7 @@ interface Entry extends InHand {
   endsAt: number
   /** Local time at which to extend it: half of it has passed. */
   extendAt: number
+  settling: boolean
 }
 
 interface KeeperParts {
@@ -61,6 +69,7 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
   }
   const lose = (entry: Entry): void => {
     entries.delete(entry.message.id)
+    if (entry.settling) return
     entry.abort(new MillraceError('LEASE_LOST', `the lease of message ${entry.message.id} is lost`))
     parts.onLost(entry.message)
   }
@@ -77,10 +86,15 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
       arm(held)
     },
     inHand: entryOf,
+    settling(message) {
+      const entry = entryOf(message)
+      if (entry !== undefined) entry.settling = true
+    },
     release(message) {
       if (entryOf(message) !== undefined) entries.delete(message.id)
       if (entries.size === 0) timer.stop()
     },
+    count: () => entries.size,
     abortAll(reason) {
       for (const entry of entries.values()) entry.abort(reason)
     },
@@ -97,6 +111,7 @@ class LazyEntry implements Entry {
   readonly message: ClaimedMessage
   endsAt: number
   extendAt: number
+  settling = false
   #controller: AbortController | undefined
 
   constructor(message: ClaimedMessage, claimedAt: number) {

@@ -1,4 +1,5 @@
 import { invalidInput } from '../../errors/millrace-error.ts'
+import { assertLabel } from '../../schema/labels.ts'
 import type { Ports } from '../../ports.ts'
 import type { WakeSource } from './wakes.ts'
 
@@ -12,7 +13,7 @@ export interface WorkOptions {
    * default as many as `concurrency`. They are leased, so no other process takes them.
    */
   prefetch?: number
-  /** Only messages of these types; default all. */
+  /** Only messages of these types; default, and where the list is empty, all. */
   types?: readonly string[]
   /** How long a lease lasts; it is prolonged for as long as the handler runs. Default: what each message says. */
   leaseMs?: number
@@ -30,7 +31,7 @@ export interface WorkOptions {
   ackBatchSize?: number
   /** … or after this time. Default 5. */
   ackBatchMs?: number
-  /** How long `stop` waits for running handlers before it aborts their signals. Default 30000. */
+  /** How long `stop` waits for running handlers before it aborts their signals, and for the database. Default 30000. */
   stopGraceMs?: number
   /** Stops the worker, as `stop` does. */
   signal?: AbortSignal
@@ -64,8 +65,28 @@ export function resolveOptions(options: WorkOptions): ResolvedOptions {
   assertDuration('ackBatchMs', resolved.ackBatchMs)
   assertDuration('stopGraceMs', resolved.stopGraceMs)
   if (resolved.pollMs !== null) assertDuration('pollMs', resolved.pollMs)
+  if (resolved.types !== undefined) assertTypes(resolved.types)
+  if (resolved.signal !== undefined) assertSignal(resolved.signal)
   if (resolved.leaseMs !== undefined) assertCount('leaseMs', resolved.leaseMs, 1, 86_400_000)
   return resolved
+}
+
+/**
+ * Checks what is to work the messages.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertHandler(handler: unknown): void {
+  if (typeof handler !== 'function') throw invalidInput('handler', 'must be a function')
+}
+
+function assertTypes(types: unknown): void {
+  if (!Array.isArray(types)) throw invalidInput('types', 'must be a list of strings')
+  for (const type of types) assertLabel(type, 'types', 256)
+}
+
+function assertSignal(signal: unknown): void {
+  if (!(signal instanceof AbortSignal)) throw invalidInput('signal', 'must be an AbortSignal')
 }
 
 function assertCount(field: string, value: number, min: number, max: number): void {

@@ -45,8 +45,8 @@ interface Item {
   message: ClaimedMessage
   how: Settlement
   done(outcome: boolean | 'unknown'): void
-  /** Local time until when a failed flush is worth trying again: the lease may be over then. */
-  until: number
+  /** Local time until when a failed flush is worth trying again: a lease from the first one on. */
+  until: number | undefined
 }
 
 /** One flush runs at a time; what comes meanwhile makes the next one. */
@@ -61,6 +61,7 @@ export function createSettler(db: Db, queue: string, options: SettlerOptions): S
     const backoff = createErrorBackoff(random)
     while (pending.length > 0) {
       const batch = pending.splice(0, Math.max(options.batchSize, maxBatch))
+      for (const item of batch) item.until ??= clock.now() + item.message.leaseMs
       const failed = await settleBatch(db, queue, batch, (error) =>
         log.warn({ queue, messages: batch.length, err: error }, 'Could not settle messages.'),
       )
@@ -73,7 +74,7 @@ export function createSettler(db: Db, queue: string, options: SettlerOptions): S
     flushing = undefined
   }
   function worthAnother(item: Item): boolean {
-    return item.until > clock.now() && !hurrying.signal.aborted
+    return item.until! > clock.now() && !hurrying.signal.aborted
   }
   function start(): Promise<void> {
     if (timer !== undefined) clock.clearTimeout(timer)
@@ -85,7 +86,7 @@ export function createSettler(db: Db, queue: string, options: SettlerOptions): S
   return {
     settle(message, how) {
       return new Promise((done) => {
-        pending.push({ message, how, done, until: clock.now() + message.leaseMs })
+        pending.push({ message, how, done, until: undefined })
         if (pending.length >= options.batchSize) void start()
         else if (flushing === undefined) timer ??= clock.setTimeout(() => void start(), options.batchMs)
       })

@@ -1,12 +1,13 @@
 import type { Db } from '../../db/port.ts'
-import { isMillraceError, MillraceError } from '../../errors/millrace-error.ts'
+import { describeError, loggable } from '../../errors/describe-error.ts'
+import { invalidInput, MillraceError } from '../../errors/millrace-error.ts'
 import { assertSharedName } from '../../schema/names.ts'
 import type { ClaimedMessage } from '../message.ts'
 import { ensureQueue } from '../queue-settings.ts'
 import { assertDelay } from '../settle-messages.ts'
 import { createErrorBackoff } from './backoff.ts'
 import { createLeaseKeeper, type LeaseKeeper } from './lease-keeper.ts'
-import { resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
+import { assertHandler, resolveOptions, type ResolvedOptions, type WorkOptions } from './options.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
 import { createSettler, type Settlement, type Settler } from './settler.ts'
 import { sleep } from '../../sleep.ts'
@@ -15,6 +16,9 @@ import { createTimerSource, type WakeSource } from './wakes.ts'
 /**
  * What a handler may return instead of nothing: to try again (default: after the message's own
  * backoff), to give up, or to say that it has settled the message itself, as in a transaction of its own.
+ *
+ * Whatever else it returns is an ack, such as the number that `(message) => list.push(message)` does; but an object
+ * with an `outcome` that is none of these counts as thrown.
  */
 export type HandlerOutcome =
   | { outcome: 'ack' }
@@ -22,7 +26,7 @@ export type HandlerOutcome =
   | { outcome: 'fail'; reason: string }
   | { outcome: 'settled' }
 
-/** Works one message. Returning is an ack; throwing is a retry, with the error's message kept. */
+/** Works one message. Returning is an ack, but for an outcome; throwing is a retry, with the error's message kept. */
 export type MessageHandler = (
   message: ClaimedMessage,
   context: HandlerContext,
@@ -41,7 +45,8 @@ export interface HandlerContext {
 export interface Worker {
   /**
    * Claims no more, gives back what was not begun, waits for what was (up to `stopGraceMs`, then aborts
-   * it), and settles what is done. Every call returns the same promise.
+   * it), and settles what is done. Resolves at most 2 s after the grace: what a silent database has not
+   * settled by then is left to its lease. Every call returns the same promise.
    */
   stop(): Promise<void>
   /** Resolves when it has stopped. */
@@ -58,7 +63,10 @@ interface Parts {
   settler: Settler
 }
 
-/** What a handler that ignores its signal is given after it was aborted; its lease then runs out by itself. */
+/**
+ * What a handler that ignores its signal is given after it was aborted, and the database to settle what is done when
+ * nothing is left of the grace; leases then run out by themselves.
+ */
 const lastGraceMs = 1000
 
 /**
@@ -70,6 +78,7 @@ const lastGraceMs = 1000
  */
 export function workQueue(db: Db, queue: string, handler: MessageHandler, options: WorkOptions): Worker {
   assertSharedName('queue', queue)
+  assertHandler(handler)
   const resolved = resolveOptions(options)
   const stopping = new AbortController()
   const stop = (): void => stopping.abort()
@@ -123,9 +132,11 @@ async function subscribe(
 ): Promise<WakeSource | undefined> {
   const { ports, wakes } = options
   const backoff = createErrorBackoff(ports.random)
+  const stopped = aborted(signal)
   while (!signal.aborted) {
     try {
-      const id = await ensureQueue(db, queue)
+      const id = await Promise.race([ensureQueue(db, queue), stopped])
+      if (id === undefined) return undefined
       return wakes === undefined ? createTimerSource(ports.clock) : wakes(`q${id}`)
     } catch (error) {
       ports.log.warn({ queue, err: error }, 'Could not open the queue.')
@@ -144,10 +155,10 @@ async function handleAll(parts: Parts, receiver: Receiver): Promise<void> {
     // lost between claim and here: it is somebody else's now
     if (held === undefined) continue
     const how = await handle(parts, message, held)
-    // before it is settled, or a heartbeat that comes after would take the end for a loss
-    parts.keeper.release(message)
-    if (how === undefined) settled(receiver, message, how)
-    else void settle(parts, message, how).then((held) => held && settled(receiver, message, how))
+    if (how === undefined) {
+      parts.keeper.release(message)
+      settled(receiver, message, how)
+    } else void settle(parts, message, how).then((held) => held && settled(receiver, message, how))
   }
 }
 
@@ -163,15 +174,21 @@ async function handle(
   context: HandlerContext,
 ): Promise<Settlement | undefined> {
   try {
-    const outcome = await parts.handler(message, context)
-    return outcome === undefined ? { kind: 'ack' } : toSettlement(outcome)
+    const returned: unknown = await parts.handler(message, context)
+    return hasOutcome(returned) ? toSettlement(returned) : { kind: 'ack' }
   } catch (error) {
     const { queue, options } = parts
-    options.ports.log.warn({ queue, message: message.id, err: error }, 'The handler of a message failed.')
-    return { kind: 'retry', error: describe(error) }
+    const facts = { queue, message: message.id, err: loggable(error) }
+    options.ports.log.warn(facts, 'The handler of a message failed.')
+    return { kind: 'retry', error: describeError(error) }
   }
 }
 
+function hasOutcome(returned: unknown): returned is HandlerOutcome {
+  return typeof returned === 'object' && returned !== null && 'outcome' in returned
+}
+
+/** @throws INVALID_INPUT for what is none, or cannot be done */
 function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
   switch (outcome.outcome) {
     case 'ack':
@@ -183,17 +200,19 @@ function toSettlement(outcome: HandlerOutcome): Settlement | undefined {
       return { kind: 'fail', reason: outcome.reason }
     case 'settled':
       return undefined
+    default: {
+      const { outcome: other } = outcome as { outcome: unknown }
+      const words = typeof other === 'string' ? `"${other}"` : describeError(other)
+      throw invalidInput('outcome', `must be ack, retry, fail or settled, not ${words.slice(0, 100)}`)
+    }
   }
-}
-
-function describe(error: unknown): string {
-  if (isMillraceError(error)) return `${error.code}: ${error.message}`
-  return error instanceof Error ? error.message || error.name : String(error)
 }
 
 /** Resolves when it is done: whether the lease still held, as far as is known. */
 function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise<boolean> {
+  parts.keeper.settling(message)
   return parts.settler.settle(message, how).then((held) => {
+    parts.keeper.release(message)
     if (held === false) {
       const facts = { queue: parts.queue, message: message.id }
       parts.options.ports.log.warn(facts, 'A message was settled after its lease was lost.')
@@ -203,34 +222,46 @@ function settle(parts: Parts, message: ClaimedMessage, how: Settlement): Promise
 }
 
 async function windDown(parts: Parts, receiver: Receiver, handlers: Promise<unknown>): Promise<void> {
-  const { options, keeper, settler } = parts
-  const { clock } = options.ports
-  const notBegun = await receiver.stop()
-  const returned = Promise.all(notBegun.map((message) => settle(parts, message, { kind: 'return' })))
-  void settler.flush()
+  const { queue, options, keeper, settler } = parts
+  const { clock, log } = options.ports
+  const graceEndsAt = clock.now() + options.stopGraceMs
+  const givenBack = giveBack(parts, receiver)
   if (!(await endsWithin(parts, handlers, options.stopGraceMs))) {
     keeper.abortAll(new MillraceError('ABORTED', 'the worker stops'))
     await endsWithin(parts, handlers, lastGraceMs)
   }
-  const given = new AbortController()
-  void sleep(clock, options.stopGraceMs, given.signal).then(() => settler.hurry())
-  await settler.flush()
-  await returned
-  given.abort()
+  const settling = Promise.all([givenBack, settler.flush()])
+  const restMs = Math.max(graceEndsAt - clock.now(), lastGraceMs)
+  if (!(await endsWithin(parts, settling, restMs))) {
+    settler.hurry()
+    const facts = { queue, messages: keeper.count() }
+    log.warn(
+      facts,
+      'The database did not answer before the worker stopped: what was in hand is left to its lease.',
+    )
+  }
   keeper.close()
 }
 
-/** Whether all handlers ended in so many milliseconds. */
-async function endsWithin(parts: Parts, handlers: Promise<unknown>, ms: number): Promise<boolean> {
+/** What was claimed and not begun. The claim that is under way has to be answered first. */
+async function giveBack(parts: Parts, receiver: Receiver): Promise<void> {
+  const notBegun = await receiver.stop()
+  const returned = Promise.all(notBegun.map((message) => settle(parts, message, { kind: 'return' })))
+  void parts.settler.flush()
+  await returned
+}
+
+/** Whether it ended in so many milliseconds. */
+async function endsWithin(parts: Parts, work: Promise<unknown>, ms: number): Promise<boolean> {
   const over = new AbortController()
-  const ended = handlers.then(() => true)
+  const ended = work.then(() => true)
   const late = sleep(parts.options.ports.clock, ms, over.signal).then(() => false)
   const inTime = await Promise.race([ended, late])
   over.abort()
   return inTime
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve()
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined)
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
 }

@@ -1,8 +1,8 @@
 import type { StoredEvent } from '../../streams/event.ts'
 import type { SendResult } from '../sender.ts'
-import { cleanLine } from '../answer-text.ts'
 import { createCancel } from '../cancel.ts'
 import { createLinkedList } from '../linked-list.ts'
+import { brokenAttempt } from '../send-error.ts'
 import { createAlarm, type Alarm } from './alarm.ts'
 import { createChanges, type TakenChanges } from './changes.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
@@ -320,7 +320,7 @@ export class Lane {
       result = await this.#services.deliver(this.webhook, item.event, this.#cancel)
     } catch (error) {
       // it must not end the process, nor stay open for ever
-      result = { kind: 'error', reason: 'protocol', message: cleanLine(String(error)), durationMs: 0 }
+      result = brokenAttempt(error)
     }
     this.#sending.remove(link)
     this.#recorded.gaveUp(item)
