@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { createServer } from 'node:https'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createHttp2Sender, preferHttp1 } from '../../src/webhooks/node-http2.ts'
 import { createNodeSender } from '../../src/webhooks/node-sender.ts'
@@ -105,6 +107,115 @@ describe.runIf(hasOpenssl)('sending over HTTP/2', () => {
       expect(await send(url, { timeoutMs: 1_000 })).toMatchObject(timedOut)
       proxy.silence()
       expect(await send(url)).toMatchObject(delivered)
+    })
+  })
+
+  describe('what the receiver speaks', () => {
+    async function http1Receiver(port: number) {
+      const versions: string[] = []
+      const server = createServer(certificate, (request, response) => {
+        versions.push(request.httpVersion)
+        request.resume().on('end', () => response.end('ok'))
+      })
+      await new Promise<void>((resolve) => server.listen(port, address, resolve))
+      const close = (): Promise<unknown> => {
+        server.closeAllConnections()
+        return new Promise((resolve) => server.close(resolve))
+      }
+      open.push(close)
+      return { versions, close }
+    }
+
+    it('is asked at each connection: one that went over to HTTP/1.1, and back, loses no attempt', async () => {
+      const send = sender()
+      const first = await receiver()
+      expect(await send(first.url)).toMatchObject(delivered)
+      await first.close()
+      const second = await http1Receiver(first.port)
+      // by when this is through, the end of the connection has been read
+      expect(await send((await receiver()).url)).toMatchObject(delivered)
+      const all = await Promise.all(Array.from({ length: 5 }, () => send(first.url)))
+      expect(all).toEqual(Array.from({ length: 5 }, () => expect.objectContaining(delivered)))
+      expect(await send(first.url)).toMatchObject(delivered)
+      expect(second.versions).toEqual(Array.from({ length: 6 }, () => '1.1'))
+      await second.close()
+      const third = await receiver(ok, { port: first.port })
+      // what is left of its connections may break one attempt, as with any receiver that restarts
+      await vi.waitFor(async () => expect(await send(first.url)).toMatchObject(delivered), patiently)
+      expect(third.protocols.at(-1)).toBe('h2')
+    })
+
+    it('is remembered of a thousand receivers, the oldest forgotten first', async () => {
+      const none = { kind: 'error', reason: 'alpn', message: '', durationMs: 1 } as const
+      const answer = { kind: 'answer', status: 200, retryAfter: null, body: '', durationMs: 1 } as const
+      const asked: string[] = []
+      const close = async (): Promise<void> => {}
+      const http1 = { close, send: async ({ url }: SendRequest) => (asked.push(url), none) }
+      const either = preferHttp1(http1, { close, send: async () => answer })
+      const send = (n: number) =>
+        either.send({ url: `https://host${n}.test/`, headers: {}, body: '', timeoutMs: 1_000 })
+      for (let n = 0; n <= 1_000; n++) expect(await send(n)).toMatchObject({ ...answer, durationMs: 2 })
+      asked.length = 0
+      for (const n of [1, 500, 1_000, 0]) await send(n)
+      expect(asked).toEqual(['https://host0.test/'])
+    })
+  })
+
+  describe('an answer that is cut', () => {
+    const head = { ':status': 200 }
+    const announced = { ...head, 'content-length': '1000' }
+    const part = (stream: ServerHttp2Stream, headers: OutgoingHttpHeaders, then: () => void): void => {
+      stream.respond(headers)
+      stream.write('partial', then)
+    }
+
+    it.each<[string, HandleStream]>([
+      ['with its connection', (stream) => part(stream, announced, () => stream.session?.destroy())],
+      [
+        'with its connection, of unknown length',
+        (stream) => part(stream, head, () => stream.session?.destroy()),
+      ],
+      ['before its end was due', (stream) => part(stream, announced, () => stream.end())],
+      ['by an error', (stream) => part(stream, announced, () => stream.destroy(new Error('cut')))],
+      ['before its head', (stream) => void stream.session?.destroy()],
+      ['by a reset without error', (stream) => stream.close(0)],
+    ])('%s is no answer', async (_how, handle) => {
+      const server = await receiver(handle)
+      expect(await sender()(server.url)).toMatchObject({
+        kind: 'error',
+        reason: expect.stringMatching(/^(reset|protocol)$/),
+      })
+      expect(server.paths).toEqual(['/'])
+    })
+
+    it('is one where this side has read enough of it, or where there is nothing to read', async () => {
+      const bytes = Buffer.alloc(64 * 1024, 'x')
+      const server = await receiver((stream, path) => {
+        if (path === '/204') return stream.respond({ ':status': 204 }, { endStream: true })
+        if (path === '/head') return stream.respond(head, { endStream: true })
+        if (path === '/empty') return void (stream.respond(head), stream.end())
+        if (path === '/exact')
+          return void (stream.respond({ ...head, 'content-length': '7' }), stream.end('partial'))
+        stream.respond({ ...head, 'content-length': String(100 * bytes.length) })
+        const pump = (): void => {
+          while (!stream.destroyed && stream.write(bytes)) continue
+        }
+        stream.on('drain', pump)
+        return pump()
+      })
+      const send = sender()
+      const answers = []
+      for (const path of ['endless', '204', 'head', 'empty', 'exact'])
+        answers.push(await send(server.url + path))
+      expect(answers).toMatchObject([
+        { ...delivered, body: 'x'.repeat(16 * 1024) },
+        { kind: 'answer', status: 204, body: '' },
+        { ...delivered, body: '' },
+        { ...delivered, body: '' },
+        { ...delivered, body: 'partial' },
+      ])
+      // breaking one off leaves the connection as it was
+      expect(server.protocols).toEqual(['h2'])
     })
   })
 })
