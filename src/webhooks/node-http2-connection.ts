@@ -13,7 +13,7 @@ export interface Http2Connection {
   heardBytes(): number
   /** Requests that are under way on it or wait for it. */
   users(): number
-  /** So many at once the peer takes; unbounded while it has not said so. */
+  /** So many at once the peer takes. */
   limit(): number
   /** Whether it still takes requests. */
   usable(): boolean
@@ -29,10 +29,14 @@ export interface Http2Connection {
   end(): void
 }
 
-/** @param forget called once, when it takes no more requests */
+/**
+ * @param expectedLimit how many requests at once the peer is held to take until it has said so
+ * @param forget called once, when it takes no more requests
+ */
 export function createHttp2Connection(
   origin: string,
   opening: Promise<Socket>,
+  expectedLimit: number,
   forget: () => void,
 ): Http2Connection {
   let socket: Socket | null = null
@@ -40,6 +44,7 @@ export function createHttp2Connection(
   let users = 0
   let retired = false
   let lastStreamId = Infinity
+  let limit = expectedLimit
 
   /** Not closed politely: to a peer that is not there any more, that never comes to an end. */
   function endUnused(): void {
@@ -58,6 +63,7 @@ export function createHttp2Connection(
     if ((opened as TLSSocket).alpnProtocol !== 'h2') throw refuse(opened, ...noHttp2)
     socket = opened
     session = connect(origin, { createConnection: () => opened, settings: { enablePush: false } })
+    session.on('remoteSettings', (said) => void (limit = said.maxConcurrentStreams ?? Infinity))
     session.on('goaway', (_code, lastId) => void (lastStreamId = lastId))
     for (const event of ['close', 'goaway', 'error'] as const) session.on(event, retire)
     session.setTimeout(idleMs, retire)
@@ -65,16 +71,15 @@ export function createHttp2Connection(
   }
 
   const usable = (): boolean => !retired && session?.closed !== true && session?.destroyed !== true
-  const limit = (): number => session?.remoteSettings.maxConcurrentStreams ?? Infinity
   const ready = begin()
   ready.catch(retire)
   return {
     ready,
     heardBytes: () => socket?.bytesRead ?? 0,
     users: () => users,
-    limit,
+    limit: () => limit,
     usable,
-    free: () => usable() && users < limit(),
+    free: () => usable() && users < limit,
     refused: ({ id, rstCode }) => rstCode === constants.NGHTTP2_REFUSED_STREAM || (id ?? 0) > lastStreamId,
     enter: () => void users++,
     leave() {

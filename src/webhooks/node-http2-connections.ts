@@ -39,9 +39,9 @@ export function createHttp2Connections(options: TargetGuardOptions): Http2Connec
   }
 
   function open(url: URL, others: Http2Connection[]): Http2Connection {
-    const connection: Http2Connection = createHttp2Connection(url.origin, connect(url), () =>
-      forget(url.origin, connection),
-    )
+    const forgetIt = (): void => forget(url.origin, connection)
+    const limit = others[0]?.limit() ?? Infinity
+    const connection: Http2Connection = createHttp2Connection(url.origin, connect(url), limit, forgetIt)
     origins.set(url.origin, [...others, connection])
     all.add(connection)
     const over = (): void => void all.delete(connection)

@@ -8,6 +8,14 @@ import type { SendAnswer, SendRequest } from './sender.ts'
 
 export type Answer = Pick<SendAnswer, 'status' | 'retryAfter' | 'body'>
 
+/** The work's result, or a rejection at the deadline. */
+type Race = <Result>(work: Promise<Result>) => Promise<Result>
+
+interface Limits {
+  deadline: Deadline
+  race: Race
+}
+
 /** Peers refuse when they shut down or restart; who refuses again and again is left to the schedule. */
 const maxRefusals = 2
 
@@ -21,10 +29,14 @@ export async function exchange(
   request: SendRequest,
   deadline: Deadline,
 ): Promise<Answer> {
+  // one for all that is waited for: each adds a listener to the deadline's signal
+  const over = deadline.race(new Promise<never>(() => {}))
+  over.catch(() => {})
+  const race: Race = (work) => Promise.race([work, over])
   for (let refusals = 0; ;) {
     deadline.signal.throwIfAborted()
     const connection = connections.pick(url)
-    const outcome = await visit(connection, connections, url, request, deadline)
+    const outcome = await visit(connection, connections, url, request, { deadline, race })
     if (outcome === 'elsewhere') continue
     if (outcome !== 'refused') return outcome
     if (++refusals > maxRefusals)
@@ -37,19 +49,19 @@ async function visit(
   connections: Http2Connections,
   url: URL,
   request: SendRequest,
-  deadline: Deadline,
+  { deadline, race }: Limits,
 ): Promise<Answer | 'elsewhere' | 'refused'> {
   let heardBytes = connection.heardBytes()
   connection.enter()
   try {
-    const session = await deadline.race(connection.ready)
+    const session = await race(connection.ready)
     deadline.signal.throwIfAborted()
     if (session.closed || session.destroyed) return 'elsewhere'
     if (connection.users() > connection.limit() && connections.hasRoom(url)) return 'elsewhere'
     heardBytes = connection.heardBytes()
     const path = url.pathname + url.search
     const stream = session.request({ ...prepareHeaders(request.headers), ':method': 'POST', ':path': path })
-    return await answerOn(stream, connection, request.body, deadline)
+    return await answerOn(stream, connection, request.body, { deadline, race })
   } finally {
     // a path that swallows everything is told by nothing else
     if (deadline.ended() === 'timeout' && connection.heardBytes() === heardBytes) connection.retire()
@@ -61,12 +73,12 @@ async function answerOn(
   stream: ClientHttp2Stream,
   connection: Http2Connection,
   body: SendRequest['body'],
-  deadline: Deadline,
+  { deadline, race }: Limits,
 ): Promise<Answer | 'refused'> {
   try {
     const answer = readAnswer(stream)
     stream.end(body)
-    return await deadline.race(answer)
+    return await race(answer)
   } catch (error) {
     if (deadline.ended() !== null || !connection.refused(stream)) throw error
     connection.retire()

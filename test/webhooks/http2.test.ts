@@ -6,6 +6,7 @@ import { createNodeSender } from '../../src/webhooks/node-sender.ts'
 import type { SendRequest } from '../../src/webhooks/sender.ts'
 import { createTcpProxy } from '../support/tcp-proxy.ts'
 import { createAuthority, hasOpenssl, type Certificate } from './support/certificates.ts'
+import { startRawHttp2, type RawStream } from './support/raw-http2.ts'
 import { startHttp2Receiver, type HandleStream } from './support/http2-receiver.ts'
 
 const address = '127.0.0.1'
@@ -45,6 +46,12 @@ describe.runIf(hasOpenssl)('sending over HTTP/2', () => {
     open.push(() => made.close())
     return (url: string, changes: Partial<SendRequest> = {}) =>
       made.send({ url, headers: {}, body: '{}', timeoutMs: 20_000, ...changes })
+  }
+
+  async function raw(answer: (stream: RawStream) => void) {
+    const started = await startRawHttp2(certificate, answer)
+    open.push(() => started.close())
+    return started
   }
 
   const ok: HandleStream = (stream) => {
@@ -188,6 +195,33 @@ describe.runIf(hasOpenssl)('sending over HTTP/2', () => {
       expect(server.paths).toEqual(['/'])
     })
 
+    it.each([0, 8, 2])('by a reset with code %i is no answer', async (code) => {
+      const server = await raw((stream) => {
+        stream.head(1000)
+        stream.data('partial')
+        stream.reset(code)
+      })
+      expect(await sender()(server.url)).toMatchObject({ kind: 'error' })
+    })
+
+    it('by the bare end of its connection is no answer', async () => {
+      const server = await raw((stream) => {
+        stream.head()
+        stream.data('partial')
+        stream.cut()
+      })
+      expect(await sender()(server.url)).toMatchObject({ kind: 'error', reason: 'reset' })
+    })
+
+    it('is one where the reset comes after its end', async () => {
+      const server = await raw((stream) => {
+        stream.head(7)
+        stream.data('partial', true)
+        stream.reset(0)
+      })
+      expect(await sender()(server.url)).toMatchObject({ ...delivered, body: 'partial' })
+    })
+
     it('is one where this side has read enough of it, or where there is nothing to read', async () => {
       const bytes = Buffer.alloc(64 * 1024, 'x')
       const server = await receiver((stream, path) => {
@@ -216,6 +250,111 @@ describe.runIf(hasOpenssl)('sending over HTTP/2', () => {
       ])
       // breaking one off leaves the connection as it was
       expect(server.protocols).toEqual(['h2'])
+    })
+  })
+
+  describe('a request that the receiver has not looked at', () => {
+    const refused = 7
+    const answerIt = (stream: RawStream): void => stream.head(0, true)
+
+    it.each([0, 11])(
+      'since it goes away (code %i) goes out again at once, on another connection',
+      async (code) => {
+        const server = await raw((stream) => {
+          if (stream.id === 1) answerIt(stream)
+          else stream.goAway(code, 1)
+        })
+        const send = sender()
+        expect(await send(server.url)).toMatchObject(delivered)
+        const both = await Promise.all([send(server.url), send(server.url)])
+        // on the second connection the first of the two is answered, the other one goes on to a third
+        expect(both).toMatchObject([delivered, delivered])
+        expect(server.connections()).toBe(3)
+      },
+    )
+
+    it('since it refuses it goes out again at once, on another connection', async () => {
+      const server = await raw((stream) =>
+        stream.connection === 1 ? stream.reset(refused) : answerIt(stream),
+      )
+      const send = sender()
+      expect(await send(server.url)).toMatchObject(delivered)
+      expect(await send(server.url)).toMatchObject(delivered)
+      expect(server.connections()).toBe(2)
+    })
+
+    it('is left to the schedule where it refuses again and again', async () => {
+      const server = await raw((stream) => stream.reset(refused))
+      expect(await sender()(server.url)).toMatchObject({ kind: 'error', reason: 'reset' })
+      expect(server.connections()).toBe(3)
+    })
+  })
+
+  describe('connections', () => {
+    const url = (origin: { url: string }, n: number): string => `${origin.url}${n}`
+    const many = (count: number) => Array.from({ length: count }, (_, n) => n)
+
+    it('are as many as the peer needs for what it takes at once on each', async () => {
+      const held: (() => void)[] = []
+      const server = await receiver((stream, path) => void held.push(() => ok(stream, path, 0)), {
+        maxConcurrentStreams: 2,
+      })
+      const send = sender()
+      const sent = Promise.all(many(5).map((n) => send(url(server, n))))
+      await vi.waitFor(() => expect(held).toHaveLength(5), patiently)
+      expect(server.protocols).toHaveLength(3)
+      for (const go of held) go()
+      expect(await sent).toMatchObject(many(5).map(() => delivered))
+    })
+
+    it('are more once the peer takes fewer at once', async () => {
+      const held: (() => void)[] = []
+      const server = await receiver((stream, path) => {
+        if (path !== '/first') return void held.push(() => ok(stream, path, 0))
+        stream.session?.settings({ maxConcurrentStreams: 1 }, () => ok(stream, path, 0))
+      })
+      const send = sender()
+      expect(await send(`${server.url}first`)).toMatchObject(delivered)
+      const sent = Promise.all(many(2).map((n) => send(url(server, n))))
+      await vi.waitFor(() => expect(held).toHaveLength(2), patiently)
+      expect(server.protocols).toHaveLength(2)
+      for (const go of held) go()
+      expect(await sent).toMatchObject(many(2).map(() => delivered))
+    })
+
+    it('are ten to an origin at most', async () => {
+      const server = await receiver(undefined, { maxConcurrentStreams: 1 })
+      const send = sender()
+      const sent = await Promise.all(many(40).map((n) => send(url(server, n))))
+      expect(sent).toMatchObject(many(40).map(() => delivered))
+      expect(server.paths).toHaveLength(40)
+      expect(server.protocols.length).toBeLessThanOrEqual(10)
+    })
+
+    it('end when they are idle, whatever the number of origins, and when the sender is closed', async () => {
+      const servers = await Promise.all(many(4).map(() => receiver()))
+      const send = sender()
+      await Promise.all(servers.map((server) => send(server.url)))
+      expect(servers.map((server) => server.open())).toEqual([1, 1, 1, 1])
+      await vi.waitFor(() => expect(servers.map((server) => server.open())).toEqual([0, 0, 0, 0]), patiently)
+      const http2 = createHttp2Sender({ policy })
+      const request = { url: servers[0]!.url, headers: {}, body: '', timeoutMs: 20_000 }
+      expect(await http2.send(request)).toMatchObject(delivered)
+      await http2.close()
+      await vi.waitFor(() => expect(servers[0]!.open()).toBe(0), patiently)
+      expect(await http2.send(request)).toMatchObject({ kind: 'error', reason: 'aborted' })
+    })
+
+    it('are made to public addresses alone (W6)', async () => {
+      const server = await receiver()
+      const http2 = createHttp2Sender({ policy: {}, resolve: async () => [{ address, family: 4 }] })
+      open.push(() => http2.close())
+      const there = server.url.replace(address, 'hooks.example.com')
+      for (const target of [server.url, there]) {
+        const result = await http2.send({ url: target, headers: {}, body: '', timeoutMs: 20_000 })
+        expect(result).toMatchObject({ kind: 'error', reason: 'forbidden' })
+      }
+      expect(server.protocols).toEqual([])
     })
   })
 })
