@@ -5,6 +5,9 @@ import type { TLSSocket } from 'node:tls'
 /** A connection on which nothing moved for so long takes no new requests, and ends with the last it has. */
 const idleMs = 4_000
 
+/** One on which nothing came for so long while requests wait may be dead: others go elsewhere meanwhile. */
+const silentMs = 4_000
+
 /** One HTTP/2 connection, from before it is open until it is closed. */
 export interface Http2Connection {
   /** Resolves once the peer has said what it allows; rejects where it does not speak HTTP/2, among others. */
@@ -15,7 +18,7 @@ export interface Http2Connection {
   users(): number
   /** So many at once the peer takes. */
   limit(): number
-  /** Whether it still takes requests. */
+  /** Whether it takes requests, and is not silent. */
   usable(): boolean
   /** Whether it has room for one more. */
   free(): boolean
@@ -46,6 +49,16 @@ export function createHttp2Connection(
   let lastStreamId = Infinity
   let limit = expectedLimit
 
+  let lastHeard = { bytes: 0, atMs: performance.now() }
+
+  const heardBytes = (): number => socket?.bytesRead ?? 0
+
+  function isSilent(): boolean {
+    const bytes = heardBytes()
+    if (users === 0 || bytes !== lastHeard.bytes) lastHeard = { bytes, atMs: performance.now() }
+    return performance.now() - lastHeard.atMs > silentMs
+  }
+
   /** Not closed politely: to a peer that is not there any more, that never comes to an end. */
   function endUnused(): void {
     if (retired && users === 0) session?.destroy()
@@ -70,12 +83,13 @@ export function createHttp2Connection(
     return settled(session)
   }
 
-  const usable = (): boolean => !retired && session?.closed !== true && session?.destroyed !== true
+  const closing = (): boolean => session !== null && (session.closed || session.destroyed)
+  const usable = (): boolean => !retired && !closing() && !isSilent()
   const ready = begin()
   ready.catch(retire)
   return {
     ready,
-    heardBytes: () => socket?.bytesRead ?? 0,
+    heardBytes,
     users: () => users,
     limit: () => limit,
     usable,

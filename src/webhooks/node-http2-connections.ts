@@ -38,7 +38,8 @@ export function createHttp2Connections(options: TargetGuardOptions): Http2Connec
     else origins.set(origin, left)
   }
 
-  function open(url: URL, others: Http2Connection[]): Http2Connection {
+  function open(url: URL): Http2Connection {
+    const others = origins.get(url.origin) ?? []
     const forgetIt = (): void => forget(url.origin, connection)
     const limit = others[0]?.limit() ?? Infinity
     const connection: Http2Connection = createHttp2Connection(url.origin, connect(url), limit, forgetIt)
@@ -49,7 +50,7 @@ export function createHttp2Connections(options: TargetGuardOptions): Http2Connec
     return connection
   }
 
-  /** One that the peer is closing says so before it is forgotten. */
+  /** One that the peer is closing is not forgotten yet, and one that is silent may speak again. */
   const usable = ({ origin }: URL): Http2Connection[] =>
     (origins.get(origin) ?? []).filter((connection) => connection.usable())
 
@@ -59,7 +60,7 @@ export function createHttp2Connections(options: TargetGuardOptions): Http2Connec
       // the first with room, so that the others may end
       const free = some.find((connection) => connection.free())
       if (free !== undefined) return free
-      if (some.length < maxPerOrigin) return open(url, some)
+      if (some.length < maxPerOrigin) return open(url)
       return some.reduce((least, one) => (one.users() < least.users() ? one : least))
     },
     hasRoom(url) {

@@ -81,6 +81,22 @@ describe.runIf(hasOpenssl)('sending over HTTP/2', () => {
       expect(await waiting).toMatchObject(timedOut)
     })
 
+    it('is left by those that come while the first still wait for their answers', async () => {
+      const { proxy, url } = await throughProxy()
+      const send = sender()
+      expect(await send(url)).toMatchObject(delivered)
+      proxy.silence()
+      const results: unknown[] = []
+      await vi.waitFor(
+        () => {
+          void send(url, { timeoutMs: 60_000 }).then((result) => results.push(result))
+          expect(results.length).toBeGreaterThan(0)
+        },
+        { timeout: 20_000, interval: 200 },
+      )
+      expect(results).toMatchObject([delivered])
+    })
+
     it('has its connections ended with the last attempt on them, though no peer answers', async () => {
       const { proxy, url } = await throughProxy()
       const send = sender()
