@@ -14,6 +14,11 @@ export interface TcpProxy {
   refuse(): void
   /** Keeps connections, accepts new ones, and swallows everything: no data, no end, no reset. */
   blackhole(): void
+  /**
+   * Swallows everything on the connections that there are, and lets new ones through. One of them ends once
+   * the side that connected leaves it.
+   */
+  silence(): void
   /** Lets everything through again. What was swallowed stays lost, and those who lost it are reset. */
   heal(): void
   /** How many connections are open. */
@@ -32,6 +37,8 @@ interface Pair {
   far: Socket | undefined
   /** Whether bytes of this connection were lost. */
   swallowed: boolean
+  /** Whether all bytes of it get lost from now on. */
+  silent: boolean
 }
 
 interface State {
@@ -67,6 +74,10 @@ export async function createTcpProxy(target: { host: string; port: number }): Pr
     blackhole() {
       state.mode = 'blackhole'
     },
+    silence() {
+      state.mode = 'open'
+      state.pairs.forEach((pair) => void (pair.silent = true))
+    },
     heal() {
       state.mode = 'open'
       state.pairs.forEach((pair) => pair.swallowed && reset(state, pair))
@@ -95,7 +106,7 @@ export async function createTcpProxy(target: { host: string; port: number }): Pr
 function openPair(state: State, near: Socket, target: { host: string; port: number }): void {
   const through = state.mode === 'open'
   const far = through ? connect({ ...target, allowHalfOpen: true }) : undefined
-  const pair: Pair = { near, far, swallowed: !through }
+  const pair: Pair = { near, far, swallowed: !through, silent: false }
   state.pairs.add(pair)
   forward(state, pair, near, far)
   if (far !== undefined) forward(state, pair, far, near)
@@ -103,16 +114,18 @@ function openPair(state: State, near: Socket, target: { host: string; port: numb
 
 function forward(state: State, pair: Pair, from: Socket, to: Socket | undefined): void {
   from.setNoDelay(true)
+  const lost = (): boolean => state.mode === 'blackhole' || pair.silent
   from.on('error', () => {
-    if (state.mode === 'blackhole') pair.swallowed = true
+    if (lost()) pair.swallowed = true
     else reset(state, pair)
   })
   from.on('data', (bytes) => {
-    if (state.mode === 'blackhole' || to === undefined) pair.swallowed = true
+    if (lost() || to === undefined) pair.swallowed = true
     else if (!to.write(bytes)) pauseUntilDrained(from, to)
   })
   from.on('end', () => {
-    if (state.mode === 'blackhole') pair.swallowed = true
+    if (pair.silent && from === pair.near) reset(state, pair)
+    else if (lost()) pair.swallowed = true
     else to?.end()
   })
   from.on('close', () => {
