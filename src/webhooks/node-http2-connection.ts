@@ -33,13 +33,12 @@ export interface Http2Connection {
 }
 
 /**
- * @param expectedLimit how many requests at once the peer is held to take until it has said so
+ * Takes `expectedLimit` for what the peer takes at once until it has said so.
+ *
  * @param forget called once, when it takes no more requests
  */
 export function createHttp2Connection(
-  origin: string,
-  opening: Promise<Socket>,
-  expectedLimit: number,
+  { origin, opening, expectedLimit }: { origin: string; opening: Promise<Socket>; expectedLimit: number },
   forget: () => void,
 ): Http2Connection {
   let socket: Socket | null = null
@@ -48,16 +47,8 @@ export function createHttp2Connection(
   let retired = false
   let lastStreamId = Infinity
   let limit = expectedLimit
-
-  let lastHeard = { bytes: 0, atMs: performance.now() }
-
   const heardBytes = (): number => socket?.bytesRead ?? 0
-
-  function isSilent(): boolean {
-    const bytes = heardBytes()
-    if (users === 0 || bytes !== lastHeard.bytes) lastHeard = { bytes, atMs: performance.now() }
-    return performance.now() - lastHeard.atMs > silentMs
-  }
+  const isSilent = watchSilence(heardBytes)
 
   /** Not closed politely: to a peer that is not there any more, that never comes to an end. */
   function endUnused(): void {
@@ -73,9 +64,8 @@ export function createHttp2Connection(
   async function begin(): Promise<ClientHttp2Session> {
     const opened = await opening
     if (retired && users === 0) throw refuse(opened, 'ECONNRESET', 'nobody waits for the connection')
-    if ((opened as TLSSocket).alpnProtocol !== 'h2') throw refuse(opened, ...noHttp2)
+    session = startSession(origin, opened)
     socket = opened
-    session = connect(origin, { createConnection: () => opened, settings: { enablePush: false } })
     session.on('remoteSettings', (said) => void (limit = said.maxConcurrentStreams ?? Infinity))
     session.on('goaway', (_code, lastId) => void (lastStreamId = lastId))
     for (const event of ['close', 'goaway', 'error'] as const) session.on(event, retire)
@@ -84,7 +74,7 @@ export function createHttp2Connection(
   }
 
   const closing = (): boolean => session !== null && (session.closed || session.destroyed)
-  const usable = (): boolean => !retired && !closing() && !isSilent()
+  const usable = (): boolean => !retired && !closing() && !isSilent(users > 0)
   const ready = begin()
   ready.catch(retire)
   return {
@@ -106,6 +96,21 @@ export function createHttp2Connection(
       session?.destroy()
     },
   }
+}
+
+/** Whether requests have been waiting for {@link silentMs} without a byte; asked before each that joins them. */
+function watchSilence(heardBytes: () => number): (waiting: boolean) => boolean {
+  let last = { bytes: 0, atMs: performance.now() }
+  return (waiting) => {
+    const bytes = heardBytes()
+    if (!waiting || bytes !== last.bytes) last = { bytes, atMs: performance.now() }
+    return performance.now() - last.atMs > silentMs
+  }
+}
+
+function startSession(origin: string, socket: Socket): ClientHttp2Session {
+  if ((socket as TLSSocket).alpnProtocol !== 'h2') throw refuse(socket, ...noHttp2)
+  return connect(origin, { createConnection: () => socket, settings: { enablePush: false } })
 }
 
 const noHttp2 = ['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL', 'the receiver does not speak HTTP/2'] as const

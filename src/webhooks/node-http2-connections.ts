@@ -39,11 +39,14 @@ export function createHttp2Connections(options: TargetGuardOptions): Http2Connec
   }
 
   function open(url: URL): Http2Connection {
-    const others = origins.get(url.origin) ?? []
-    const forgetIt = (): void => forget(url.origin, connection)
-    const limit = others[0]?.limit() ?? Infinity
-    const connection: Http2Connection = createHttp2Connection(url.origin, connect(url), limit, forgetIt)
-    origins.set(url.origin, [...others, connection])
+    const { origin } = url
+    const others = origins.get(origin) ?? []
+    const expectedLimit = others[0]?.limit() ?? Infinity
+    const connection: Http2Connection = createHttp2Connection(
+      { origin, opening: connect(url), expectedLimit },
+      () => forget(origin, connection),
+    )
+    origins.set(origin, [...others, connection])
     all.add(connection)
     const over = (): void => void all.delete(connection)
     connection.ready.then((session) => session.once('close', over), over)
