@@ -1,6 +1,6 @@
 import type { Db, TxOption } from '../db/port.ts'
-import { describeError } from '../errors/describe-error.ts'
 import { invalidInput, MillraceError } from '../errors/millrace-error.ts'
+import { jsonTextOf } from '../json/json-text-of.ts'
 import { assertSharedName } from '../schema/names.ts'
 import { claimOrWait, type ClaimWait, type WaitingClaimOptions } from './claim-or-wait.ts'
 import {
@@ -151,19 +151,7 @@ function encode(message: MessageOf<unknown>, index: number | null): NewMessage {
   if (typeof message !== 'object' || message === null)
     throw invalidInput(index === null ? 'message' : `[${index}]`, 'must be a message, an object with data')
   const { data, ...rest } = message
-  return { ...rest, dataText: jsonOf(data, index === null ? 'data' : `[${index}].data`) }
-}
-
-/** Not every value has a form: a BigInt, a cycle and a `toJSON` that fails make JSON.stringify throw. */
-function jsonOf(data: unknown, field: string): string {
-  let problem = 'has no JSON form'
-  try {
-    const dataText = JSON.stringify(data) as string | undefined
-    if (dataText !== undefined) return dataText
-  } catch (error) {
-    problem = `has no JSON form: ${describeError(error)}`
-  }
-  throw invalidInput(field, problem)
+  return { ...rest, dataText: jsonTextOf(data, index === null ? 'data' : `[${index}].data`) }
 }
 
 /** In place: what was read is nobody else's yet, and a copy of its dozen fields takes as long as parsing the data. */

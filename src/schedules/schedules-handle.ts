@@ -1,5 +1,5 @@
 import type { Db, TxOption } from '../db/port.ts'
-import { invalidInput } from '../errors/millrace-error.ts'
+import { jsonTextOf } from '../json/json-text-of.ts'
 import { deleteSchedule, pauseSchedule, resumeSchedule } from './change-schedule.ts'
 import { putSchedule } from './put-schedule.ts'
 import { getSchedule, listSchedules, type SchedulePage } from './read-schedules.ts'
@@ -27,9 +27,7 @@ export interface Schedules {
 export function createSchedules(db: Db): Schedules {
   return {
     async put(name, { data, ...rest }, options) {
-      const dataText = JSON.stringify(data) as string | undefined
-      if (dataText === undefined) throw invalidInput('data', 'has no JSON form')
-      return putSchedule(db, name, { ...rest, dataText }, options)
+      return putSchedule(db, name, { ...rest, dataText: jsonTextOf(data, 'data') }, options)
     },
     get: (name, options) => getSchedule(db, name, options),
     list: (range) => listSchedules(db, range),

@@ -117,6 +117,18 @@ describe('the handles of a store', () => {
     expect(await store.schedules.delete('nightly')).toBe(true)
   })
 
+  it.each([undefined, 1n, cycle()])(
+    'a schedule is refused whose data has no JSON form, as %o',
+    async (data) => {
+      const put = store.schedules.put('wrong', {
+        target: { kind: 'queue', name: 'wrong' },
+        cron: '0 3 * * *',
+        data,
+      })
+      await expect(put).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { field: 'data' } })
+    },
+  )
+
   it('closing stops the workers, and none starts after it', async () => {
     const database = await createMigratedDatabase()
     const other = createMillrace({ db: createNodePostgresDb({ url: database.url }) })
