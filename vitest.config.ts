@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The package by its own name, as the examples import it, is its source here: what tsconfig.json says. */
 function ownName(): { find: RegExp; replacement: string }[] {
@@ -13,6 +14,29 @@ function ownName(): { find: RegExp; replacement: string }[] {
   }))
 }
 
+/** Those that take longest, so that none of them is left for the end, when the other processes have nothing to do. */
+const longest = [
+  'runtime/workerd',
+  'runtime/delivery',
+  'http/node',
+  'embedded/embedded-postgres',
+  'node/sleep',
+  'contract/',
+  'queues/queues.contract',
+  'delivery/forwarders',
+  'streams/many-subscribers',
+]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const at = longest.findIndex((name) => moduleId.includes(`/test/${name}`))
+      return at < 0 ? longest.length : at
+    }
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b))
+  }
+}
+
 export default defineConfig({
   resolve: { alias: ownName() },
   // The bus's conformance suite has decorators of the older kind; nothing here has any.
@@ -20,6 +44,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/fixtures/**'],
+    sequence: { sequencer: LongestFirst },
     globalSetup: ['test/support/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -1,8 +1,8 @@
 import * as v from 'valibot'
 import { parseShape } from '../json/shape.ts'
-import { claimMessages } from '../queues/claim-messages.ts'
 import { claimOrWait, type ClaimWait } from '../queues/claim-or-wait.ts'
 import { returnMessages } from '../queues/settle-messages.ts'
+import { createSharedClaims } from '../queues/shared-calls.ts'
 import { createPollingAttach } from '../streams/poll-wake.ts'
 import { readOptionalObject } from './body.ts'
 import type { AppOptions } from './context.ts'
@@ -24,6 +24,7 @@ const shape = v.strictObject({
 export function claim(options: AppOptions): Handler<'/v1/queues/:queue/claim'> {
   const { db, shutdown } = options
   const { claimWait = pollingWait(options) } = options
+  const claimShared = createSharedClaims(db)
   return async (c) => {
     queryOf(c.req.raw, [])
     const chosen = parseShape(shape, await readOptionalObject(c.req.raw), 'body')
@@ -31,7 +32,7 @@ export function claim(options: AppOptions): Handler<'/v1/queues/:queue/claim'> {
     const gone = c.req.raw.signal
     const signal = shutdown === undefined ? gone : AbortSignal.any([gone, shutdown])
     const { messages, nextDueMs } = await claimOrWait(
-      (claiming) => claimMessages(db, queue, claiming),
+      (claiming) => claimShared(queue, claiming),
       queue,
       { ...chosen, signal },
       claimWait,

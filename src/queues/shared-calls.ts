@@ -39,6 +39,23 @@ export function createSharedClaim(db: Db, queue: string): (options?: ClaimOption
   }
 }
 
+/** As {@link createSharedClaim}, for whichever queues are asked for. */
+export function createSharedClaims(db: Db): (queue: string, options?: ClaimOptions) => Promise<Claimed> {
+  const queues = new Map<string, ReturnType<typeof createSharedClaim>>()
+  return (queue, options) => {
+    let claim = queues.get(queue)
+    if (claim === undefined) {
+      // what is under way goes on without the map
+      if (queues.size >= maxQueues) queues.clear()
+      claim = createSharedClaim(db, queue)
+      queues.set(queue, claim)
+    }
+    return claim(options)
+  }
+}
+
+/** Anybody may ask for any queue. */
+const maxQueues = 1000
 /** More sets of types and lease times than one queue's callers have. */
 const maxGroups = 100
 

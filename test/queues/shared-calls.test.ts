@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { sendMessages } from '../../src/queues/send-messages.ts'
-import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
+import { createSharedAck, createSharedClaim, createSharedClaims } from '../../src/queues/shared-calls.ts'
 import { spyOn } from './spied-db.ts'
 import { openDb, type OpenDb } from './support.ts'
 
 describe('claims and acks of many callers', () => {
+  // on a busy machine the patience with one statement would end before its answer
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
   let open: OpenDb
   beforeAll(async () => {
     open = await openDb()
@@ -31,6 +34,22 @@ describe('claims and acks of many callers', () => {
     const held = await Promise.all([...taken.map((message) => ack([message])), ack([stale]), ack([])])
     expect(held).toEqual([...taken.map(() => [true]), [false], []])
     expect(spied.calls('ack_messages')).toBe(2)
+  })
+
+  it('Q1: those of any queue, over HTTP say, share the statements of their own', async () => {
+    await sendMessages(open.db, 'one', messages(5))
+    await sendMessages(open.db, 'two', messages(2))
+    const spied = spyOn(open.db)
+    const claim = createSharedClaims(spied.db)
+    const of = (queue: string) => Promise.all(Array.from({ length: 6 }, () => claim(queue)))
+    const counts = (await Promise.all([of('one'), of('two')])).map((claims) =>
+      claims.map((claimed) => claimed.messages.length),
+    )
+    expect(counts).toEqual([
+      [1, 1, 1, 1, 1, 0],
+      [1, 1, 0, 0, 0, 0],
+    ])
+    expect(spied.calls('claim_messages')).toBe(4)
   })
 
   it('claims for other types or leases do not go together', async () => {

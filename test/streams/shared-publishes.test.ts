@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Db } from '../../src/db/port.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
@@ -14,6 +14,9 @@ const event = (data: unknown) => ({
 })
 
 describe('publishes that are under way at once', () => {
+  // on a busy machine the patience with one statement would end before its answer
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
   let open: OpenDb
   beforeAll(async () => {
     open = await openDb()
