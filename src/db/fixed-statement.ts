@@ -1,5 +1,6 @@
 import { SQL, type QueryWithTypings } from 'drizzle-orm'
 import type { Executor } from './port.ts'
+import { quotedName } from './quoted-name.ts'
 
 /** A value of a statement: everything goes as text or number, and the statement casts. */
 export type Value = string | number | boolean | null
@@ -30,13 +31,9 @@ export function fixedStatement(
   return ({ schema }, values) => {
     let known = texts.get(schema)
     if (known === undefined) {
-      known = text((name) => `${quoted(schema)}.${quoted(name)}`)
+      known = text((name) => `${quotedName(schema)}.${quotedName(name)}`)
       texts.set(schema, known)
     }
     return new TextStatement(known, values)
   }
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }

@@ -3,6 +3,7 @@ import { textArray } from '../db/array-literal.ts'
 import { toDate, toNumber, toNumberOrNull } from '../db/decode.ts'
 import type { Db } from '../db/port.ts'
 import { qualified, runQuery } from '../db/run.ts'
+import { invalidInput } from '../errors/millrace-error.ts'
 import { assertLabel } from '../schema/labels.ts'
 import { assertSharedName } from '../schema/names.ts'
 import type { ClaimedMessage } from './message.ts'
@@ -66,10 +67,20 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
  *
  * @throws INVALID_NAME, INVALID_INPUT
  */
-export function assertClaim(queue: string, { types = [], leaseMs }: ClaimOptions): void {
+export function assertClaim(queue: string, { types, leaseMs }: ClaimOptions): void {
   assertSharedName('queue', queue)
-  for (const type of types) assertLabel(type, 'types', 256)
+  if (types !== undefined) assertTypes(types)
   if (leaseMs !== undefined) wholeNumber(leaseMs, 'leaseMs', 1, 86_400_000)
+}
+
+/**
+ * The rule for the types that are asked for.
+ *
+ * @throws INVALID_INPUT
+ */
+export function assertTypes(types: unknown): void {
+  if (!Array.isArray(types)) throw invalidInput('types', 'must be a list of strings')
+  for (const type of types) assertLabel(type, 'types', 256)
 }
 
 /** Messages that were sent together have one time, and to read it is what takes longest about a row. */

@@ -1,5 +1,5 @@
 import { invalidInput } from '../errors/millrace-error.ts'
-import { assertJsonText } from '../json/scan.ts'
+import { storableJson } from '../json/storable-json.ts'
 import { assertHeaders, assertLabel } from '../schema/labels.ts'
 import type { Backoff, NewMessage } from './message.ts'
 
@@ -43,9 +43,7 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
   if (typeof message !== 'object' || message === null)
     throw invalidInput(at.slice(0, -1) || 'message', 'must be an object')
   if (typeof message.dataText !== 'string') throw invalidInput(`${at}data`, 'must be JSON text')
-  assertJsonText(message.dataText, `${at}data`)
-  if (!message.dataText.isWellFormed())
-    throw invalidInput(`${at}data`, 'holds a lone surrogate that is not escaped')
+  const dataText = storableJson(message.dataText, `${at}data`)
   if (message.headers !== undefined && message.headers !== null)
     assertHeaders(message.headers, `${at}headers`)
   if ((message.dedupeWindowMs ?? null) !== null && (message.dedupeKey ?? null) === null)
@@ -56,7 +54,7 @@ export function validateMessage(message: NewMessage, at = ''): ReadyMessage {
     return value === undefined || value === null ? byDefault : wholeNumber(value, `${at}${name}`, min, max)
   }
   return {
-    dataText: trimJson(message.dataText),
+    dataText,
     type: label(message.type, `${at}type`, 256),
     key: label(message.key, `${at}key`, 512),
     headers: message.headers ? JSON.stringify(message.headers) : null,
@@ -108,17 +106,4 @@ function validateBackoff(backoff: Backoff, field: string): Required<Backoff> {
   wholeNumber(maxMs, `${field}.maxMs`, 0, maxBackoffMs)
   if (!(factor >= 1 && factor <= 100)) throw invalidInput(`${field}.factor`, 'must be a number from 1 to 100')
   return { baseMs, factor, maxMs }
-}
-
-/** JSON's own white space only: String.trim would also take characters that JSON does not allow there. */
-function trimJson(text: string): string {
-  let start = 0
-  let end = text.length
-  while (isSpace(text.charCodeAt(start))) start++
-  while (isSpace(text.charCodeAt(end - 1))) end--
-  return text.slice(start, end)
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || code === 0x09 || code === 0x0d || code === 0x0a
 }

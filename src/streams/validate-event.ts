@@ -1,5 +1,5 @@
 import { invalidInput } from '../errors/millrace-error.ts'
-import { assertJsonText } from '../json/scan.ts'
+import { storableJson } from '../json/storable-json.ts'
 import { assertHeaders, assertLabel } from '../schema/labels.ts'
 import type { NewEvent } from './event.ts'
 
@@ -18,11 +18,9 @@ export function validateEvent(event: NewEvent, at = ''): NewEvent {
   assertEvent(event, at)
   assertLabel(event.type, `${at}type`, maxTypeLength)
   if (event.key !== undefined && event.key !== null) assertLabel(event.key, `${at}key`, maxKeyLength)
-  assertJsonText(event.dataText, `${at}data`)
-  if (!event.dataText.isWellFormed())
-    throw invalidInput(`${at}data`, 'holds a lone surrogate that is not escaped')
+  const dataText = storableJson(event.dataText, `${at}data`)
   if (event.headers !== undefined && event.headers !== null) assertHeaders(event.headers, `${at}headers`)
-  return { ...event, dataText: trimJson(event.dataText) }
+  return { ...event, dataText }
 }
 
 /**
@@ -33,9 +31,4 @@ export function validateEvent(event: NewEvent, at = ''): NewEvent {
 export function assertEvent(event: unknown, at: string): void {
   if (typeof event === 'object' && event !== null) return
   throw invalidInput(at === '' ? 'event' : at.slice(0, -1), 'must be an object with type and data')
-}
-
-/** JSON's own white space only: String.trim would also take characters that JSON does not allow there. */
-function trimJson(text: string): string {
-  return text.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '')
 }

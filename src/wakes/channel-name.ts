@@ -31,8 +31,3 @@ function refuse(problem: string): never {
 export function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length
 }
-
-/** A channel as a quoted identifier, for LISTEN and UNLISTEN, which take no parameters. */
-export function quoteChannel(channel: string): string {
-  return `"${channel.replaceAll('"', '""')}"`
-}

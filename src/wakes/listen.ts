@@ -2,7 +2,7 @@ import type { DirectConnection } from '../db/port.ts'
 import { translateError } from '../db/translate-error.ts'
 import { MillraceError } from '../errors/millrace-error.ts'
 import type { Clock } from '../ports.ts'
-import { quoteChannel } from './channel-name.ts'
+import { quotedName } from '../db/quoted-name.ts'
 import { openConnection, type Connect } from './open-connection.ts'
 import { createSelfTest, type SelfTest } from './self-test.ts'
 import { answerMs, createSession, type Session, type SessionOptions } from './session.ts'
@@ -77,7 +77,7 @@ async function prepare(
 /** Alone and first, so that a server that takes no LISTEN at all (a standby) is told from a bad channel. */
 async function listenInternally(steps: Steps, connection: DirectConnection, session: Session): Promise<void> {
   try {
-    await session.run('LISTEN', () => connection.execute(`LISTEN ${quoteChannel(steps.channel)}`))
+    await session.run('LISTEN', () => connection.execute(`LISTEN ${quotedName(steps.channel)}`))
   } catch (error) {
     const known = translateError(error)
     if (known.retryable || known.code === 'ABORTED') throw known

@@ -1,7 +1,7 @@
 import type { DirectConnection } from '../db/port.ts'
 import { translateError } from '../db/translate-error.ts'
 import type { Clock } from '../ports.ts'
-import { quoteChannel } from './channel-name.ts'
+import { quotedName } from '../db/quoted-name.ts'
 import { createDeferred } from './deferred.ts'
 import { within } from '../within.ts'
 
@@ -127,7 +127,7 @@ function difference({ options, standing }: Reconciling): Step[] {
 
 /** All steps in one round trip; when the database refuses, one by one, to find out which. */
 async function apply(given: Reconciling, steps: Step[]): Promise<void> {
-  const script = steps.map(({ verb, channel }) => `${verb} ${quoteChannel(channel)}`).join('; ')
+  const script = steps.map(({ verb, channel }) => `${verb} ${quotedName(channel)}`).join('; ')
   try {
     await given.run('LISTEN', () => given.connection.execute(script))
   } catch (error) {

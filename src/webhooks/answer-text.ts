@@ -47,8 +47,9 @@ function cleanText(bytes: Uint8Array): string {
   return clean.length <= maxAnswerBytes ? text : decode(clean.subarray(0, maxAnswerBytes))
 }
 
-/** What stands in the log for a body that came compressed although `identity` was asked for. */
-export function encodedNote(contentEncoding: string): string {
+/** What stands in the log for a body: its text, but where it came compressed although `identity` was asked for. */
+export function loggedBody(contentEncoding: string | null, text: () => string): string {
+  if (contentEncoding === null || contentEncoding.toLowerCase() === 'identity') return text()
   return `(an answer with content-encoding ${cleanLine(contentEncoding).slice(0, 40)}, not decoded)`
 }
 

@@ -1,4 +1,4 @@
-import { encodedNote, readAnswerText } from './answer-text.ts'
+import { loggedBody, readAnswerText } from './answer-text.ts'
 import { createCancel, type Cancel } from './cancel.ts'
 import { startDeadline } from './deadline.ts'
 import { forbiddenTarget, prepareHeaders } from './send-request.ts'
@@ -67,8 +67,7 @@ function statusOf(response: Response): number {
 
 async function readBody(response: Response): Promise<string> {
   const text = response.body === null ? '' : await readAnswerText(chunksOf(response.body))
-  const encoding = response.headers.get('content-encoding')
-  return encoding === null || encoding.toLowerCase() === 'identity' ? text : encodedNote(encoding)
+  return loggedBody(response.headers.get('content-encoding'), () => text)
 }
 
 async function* chunksOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -1,5 +1,5 @@
 import type { Client, Dispatcher } from 'undici'
-import { collectAnswer, encodedNote, type AnswerCollector } from './answer-text.ts'
+import { collectAnswer, loggedBody, type AnswerCollector } from './answer-text.ts'
 import type { Link, LinkedList } from './linked-list.ts'
 import type { Connections } from './node-connections.ts'
 import { toSendFailure, type AttemptEnd } from './send-error.ts'
@@ -103,9 +103,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   #succeed(): void {
-    const encoding = this.#encoding
-    const plain = encoding === null || encoding.toLowerCase() === 'identity'
-    const body = plain ? (this.#answer?.text() ?? '') : encodedNote(encoding)
+    const body = loggedBody(this.#encoding, () => this.#answer?.text() ?? '')
     const durationMs = this.#shared.nowMs() - this.#startMs
     this.#finish({ kind: 'answer', status: this.#status, retryAfter: this.#retryAfter, body, durationMs })
   }

@@ -1,6 +1,7 @@
 import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { connectionReset } from './send-error.ts'
 
 /** A connection on which nothing moved for so long takes no new requests, and ends with the last it has. */
 const idleMs = 4_000
@@ -63,7 +64,7 @@ export function createHttp2Connection(
 
   async function begin(): Promise<ClientHttp2Session> {
     const opened = await opening
-    if (retired && users === 0) throw refuse(opened, 'ECONNRESET', 'nobody waits for the connection')
+    if (retired && users === 0) throw refuse(opened, connectionReset('nobody waits for the connection'))
     session = startSession(origin, opened)
     socket = opened
     session.on('remoteSettings', (said) => void (limit = said.maxConcurrentStreams ?? Infinity))
@@ -109,15 +110,18 @@ function watchSilence(heardBytes: () => number): (waiting: boolean) => boolean {
 }
 
 function startSession(origin: string, socket: Socket): ClientHttp2Session {
-  if ((socket as TLSSocket).alpnProtocol !== 'h2') throw refuse(socket, ...noHttp2)
+  if ((socket as TLSSocket).alpnProtocol !== 'h2') throw refuse(socket, noHttp2())
   return connect(origin, { createConnection: () => socket, settings: { enablePush: false } })
 }
 
-const noHttp2 = ['ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL', 'the receiver does not speak HTTP/2'] as const
+function noHttp2(): Error {
+  const code = 'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL'
+  return Object.assign(new Error('the receiver does not speak HTTP/2'), { code })
+}
 
-function refuse(socket: Socket, code: string, message: string): Error {
+function refuse(socket: Socket, error: Error): Error {
   socket.destroy()
-  return Object.assign(new Error(message), { code })
+  return error
 }
 
 /** Whoever sends before the peer's settings came may send more at once than it takes. */
@@ -125,10 +129,6 @@ function settled(session: ClientHttp2Session): Promise<ClientHttp2Session> {
   return new Promise((resolve, reject) => {
     session.once('remoteSettings', () => resolve(session))
     session.once('error', reject)
-    session.once('close', () =>
-      reject(
-        Object.assign(new Error('the connection was closed before it was ready'), { code: 'ECONNRESET' }),
-      ),
-    )
+    session.once('close', () => reject(connectionReset('the connection was closed before it was ready')))
   })
 }

@@ -1,8 +1,9 @@
 import { constants, type ClientHttp2Stream, type IncomingHttpHeaders } from 'node:http2'
-import { collectAnswer, encodedNote } from './answer-text.ts'
+import { collectAnswer, loggedBody } from './answer-text.ts'
 import type { Deadline } from './deadline.ts'
 import type { Http2Connection } from './node-http2-connection.ts'
 import type { Http2Connections } from './node-http2-connections.ts'
+import { connectionReset } from './send-error.ts'
 import { prepareHeaders } from './send-request.ts'
 import type { SendAnswer, SendRequest } from './sender.ts'
 
@@ -39,8 +40,7 @@ export async function exchange(
     const outcome = await visit(connection, connections, url, request, { deadline, race })
     if (outcome === 'elsewhere') continue
     if (outcome !== 'refused') return outcome
-    if (++refusals > maxRefusals)
-      throw Object.assign(new Error('the receiver refused the request'), { code: 'ECONNRESET' })
+    if (++refusals > maxRefusals) throw connectionReset('the receiver refused the request')
   }
 }
 
@@ -94,15 +94,11 @@ function readAnswer(stream: ClientHttp2Stream): Promise<Answer> {
   const collected = collectAnswer()
   let headers: IncomingHttpHeaders & { ':status'?: number } = {}
   let bytes = 0
-  const answer = (): Answer => {
-    const encoding = headers['content-encoding'] ?? null
-    const plain = encoding === null || encoding.toLowerCase() === 'identity'
-    return {
-      status: Number(headers[':status']),
-      retryAfter: headers['retry-after'] ?? null,
-      body: plain ? collected.text() : encodedNote(encoding),
-    }
-  }
+  const answer = (): Answer => ({
+    status: Number(headers[':status']),
+    retryAfter: headers['retry-after'] ?? null,
+    body: loggedBody(headers['content-encoding'] ?? null, collected.text),
+  })
   return new Promise((resolve, reject) => {
     stream.on('response', (came) => void (headers = came))
     stream.on('data', (chunk: Uint8Array) => {
@@ -114,7 +110,7 @@ function readAnswer(stream: ClientHttp2Stream): Promise<Answer> {
     })
     // whoever waits is told by the promise; what comes later is nobody's
     stream.on('error', reject)
-    stream.on('close', () => reject(Object.assign(new Error('the answer was cut'), { code: 'ECONNRESET' })))
+    stream.on('close', () => reject(connectionReset('the answer was cut')))
   })
 }
 

@@ -41,6 +41,11 @@ const reasonsByPrefix: readonly (readonly [string, SendErrorReason])[] = [
 /** How an attempt was ended from this side: by its deadline, or because it was given up. */
 export type AttemptEnd = 'timeout' | 'aborted'
 
+/** An error as a connection that was reset makes it. */
+export function connectionReset(message: string): Error {
+  return Object.assign(new Error(message), { code: 'ECONNRESET' })
+}
+
 /** The failure that an attempt ended in. An end from this side outranks the error it provoked. */
 export function toSendFailure(
   error: unknown,

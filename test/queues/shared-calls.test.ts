@@ -1,24 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import { createSharedAck, createSharedClaim, createSharedClaims } from '../../src/queues/shared-calls.ts'
 import { spyOn } from './spied-db.ts'
-import { openDb, type OpenDb } from './support.ts'
+import { openForSharing } from './support.ts'
 
 describe('claims and acks of many callers', () => {
-  // on a busy machine the patience with one statement would end before its answer
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-  afterEach(() => void vi.useRealTimers())
-  let open: OpenDb
-  beforeAll(async () => {
-    open = await openDb()
-  })
-  afterAll(() => open.close())
+  const given = openForSharing()
 
   const messages = (count: number) => Array.from({ length: count }, (_, n) => ({ dataText: String(n) }))
 
   it('Q1: each message goes to one of them, in order, in few statements', async () => {
-    await sendMessages(open.db, 'many', messages(25))
-    const spied = spyOn(open.db)
+    await sendMessages(given().db, 'many', messages(25))
+    const spied = spyOn(given().db)
     const claim = createSharedClaim(spied.db, 'many')
     const claimed = await Promise.all(Array.from({ length: 20 }, () => claim({ limit: 2 })))
     const taken = claimed.flatMap(({ messages }) => messages)
@@ -37,9 +30,9 @@ describe('claims and acks of many callers', () => {
   })
 
   it('Q1: those of any queue, over HTTP say, share the statements of their own', async () => {
-    await sendMessages(open.db, 'one', messages(5))
-    await sendMessages(open.db, 'two', messages(2))
-    const spied = spyOn(open.db)
+    await sendMessages(given().db, 'one', messages(5))
+    await sendMessages(given().db, 'two', messages(2))
+    const spied = spyOn(given().db)
     const claim = createSharedClaims(spied.db)
     const of = (queue: string) => Promise.all(Array.from({ length: 6 }, () => claim(queue)))
     const counts = (await Promise.all([of('one'), of('two')])).map((claims) =>
@@ -54,11 +47,11 @@ describe('claims and acks of many callers', () => {
 
   it('claims for other types or leases do not go together', async () => {
     await sendMessages(
-      open.db,
+      given().db,
       'typed',
       ['a', 'b', 'a', 'b'].map((type) => ({ dataText: '0', type })),
     )
-    const claim = createSharedClaim(open.db, 'typed')
+    const claim = createSharedClaim(given().db, 'typed')
     const claimed = await Promise.all([
       claim({ types: ['a'] }),
       claim({ types: ['b'], leaseMs: 5000 }),
@@ -70,9 +63,9 @@ describe('claims and acks of many callers', () => {
   })
 
   it('what is wrong with one call fails that one alone', async () => {
-    await sendMessages(open.db, 'wrong', messages(1))
-    const claim = createSharedClaim(open.db, 'wrong')
-    const ack = createSharedAck(open.db, 'wrong')
+    await sendMessages(given().db, 'wrong', messages(1))
+    const claim = createSharedClaim(given().db, 'wrong')
+    const ack = createSharedAck(given().db, 'wrong')
     const [good, bad] = await Promise.allSettled([claim(), claim({ leaseMs: -1 })])
     expect(bad).toMatchObject({ status: 'rejected', reason: { code: 'INVALID_INPUT' } })
     if (good.status === 'rejected') throw good.reason
@@ -86,10 +79,10 @@ describe('claims and acks of many callers', () => {
   })
 
   it('Q3: an ack in a transaction belongs to that transaction', async () => {
-    await sendMessages(open.db, 'tx', messages(1))
-    const [message] = (await createSharedClaim(open.db, 'tx')()).messages
-    const ack = createSharedAck(open.db, 'tx')
-    const undone = open.db.transaction(async ({ drizzle }) => {
+    await sendMessages(given().db, 'tx', messages(1))
+    const [message] = (await createSharedClaim(given().db, 'tx')()).messages
+    const ack = createSharedAck(given().db, 'tx')
+    const undone = given().db.transaction(async ({ drizzle }) => {
       expect(await ack([message!], { tx: drizzle })).toEqual([true])
       throw new Error('undo')
     })

@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import type { Db } from '../../src/db/port.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
@@ -23,6 +24,21 @@ export async function openDb(): Promise<OpenDb> {
       await drop()
     },
   }
+}
+
+/**
+ * The database of a suite about calls that share statements. The patience with one statement has no end there: on a
+ * busy machine it would end before the answer, and another statement begin.
+ */
+export function openForSharing(): () => OpenDb {
+  let open: OpenDb
+  beforeAll(async () => {
+    open = await openDb()
+  })
+  afterAll(() => open.close())
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+  return () => open
 }
 
 /**

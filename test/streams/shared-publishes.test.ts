@@ -1,11 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Db } from '../../src/db/port.ts'
 import { sendMessages } from '../../src/queues/send-messages.ts'
 import { createSharedAck, createSharedClaim } from '../../src/queues/shared-calls.ts'
 import { publishEvents } from '../../src/streams/publish-events.ts'
 import { readEvents } from '../../src/streams/read-events.ts'
 import { spyOn } from '../queues/spied-db.ts'
-import { openDb, type OpenDb } from '../queues/support.ts'
+import { openForSharing } from '../queues/support.ts'
 
 const event = (data: unknown) => ({
   type: 'made',
@@ -14,21 +14,14 @@ const event = (data: unknown) => ({
 })
 
 describe('publishes that are under way at once', () => {
-  // on a busy machine the patience with one statement would end before its answer
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-  afterEach(() => void vi.useRealTimers())
-  let open: OpenDb
-  beforeAll(async () => {
-    open = await openDb()
-  })
-  afterAll(() => open.close())
+  const given = openForSharing()
 
   it('S1: share statements, each with its own offsets, all events there once and in order', async () => {
-    const { db, calls } = spyOn(open.db)
+    const { db, calls } = spyOn(given().db)
     const published = await Promise.all(
       Array.from({ length: 40 }, (_, n) => publishEvents(db, 'many', [event(n), event(`${n}b`)])),
     )
-    const { events } = await readEvents(open.db, 'many', { limit: 1000 })
+    const { events } = await readEvents(given().db, 'many', { limit: 1000 })
     const dataAt = new Map(events.map(({ offset, dataText }) => [offset, JSON.parse(dataText) as unknown]))
     expect(dataAt.size).toBe(80)
     for (const [n, { offsets, replayed }] of published.entries()) {
@@ -40,7 +33,7 @@ describe('publishes that are under way at once', () => {
   })
 
   it('go by themselves with an idempotency key, in a transaction, or when they are large', async () => {
-    const { db, calls } = spyOn(open.db)
+    const { db, calls } = spyOn(given().db)
     const large = { type: 'made', dataText: JSON.stringify('x'.repeat(20_000)) }
     await Promise.all([
       publishEvents(db, 'alone', [event(1)], { idempotencyKey: 'a' }),
@@ -55,33 +48,33 @@ describe('publishes that are under way at once', () => {
       publishEvents(db, 'alone', []),
     ])
     expect(calls('publish')).toBe(6)
-    await open.db.transaction(async ({ drizzle }) => {
+    await given().db.transaction(async ({ drizzle }) => {
       await publishEvents(db, 'alone', [event(3)], { tx: drizzle })
     })
     expect(calls('publish')).toBe(6)
-    const { events } = await readEvents(open.db, 'alone', { limit: 1000 })
+    const { events } = await readEvents(given().db, 'alone', { limit: 1000 })
     expect(events).toHaveLength(1 + 2 + 101 + 1)
   })
 
   it('what Postgres refuses of one fails that one alone, and nothing of it is stored', async () => {
-    await open.pool.query(`alter table millrace.events add constraint nothing_odd check (type <> 'odd')`)
+    await given().pool.query(`alter table millrace.events add constraint nothing_odd check (type <> 'odd')`)
     const odd = { type: 'odd', dataText: '0' }
     const outcomes = await Promise.allSettled([
-      publishEvents(open.db, 'mixed', [event(0)]),
-      publishEvents(open.db, 'mixed', [event(1)]),
-      publishEvents(open.db, 'mixed', [event('with an odd one'), odd]),
-      publishEvents(open.db, 'mixed', [event(2)]),
+      publishEvents(given().db, 'mixed', [event(0)]),
+      publishEvents(given().db, 'mixed', [event(1)]),
+      publishEvents(given().db, 'mixed', [event('with an odd one'), odd]),
+      publishEvents(given().db, 'mixed', [event(2)]),
     ])
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled'])
     expect(outcomes[2]).toMatchObject({
       reason: { details: { sqlState: '23514', constraint: 'nothing_odd' } },
     })
-    const { events } = await readEvents(open.db, 'mixed', {})
+    const { events } = await readEvents(given().db, 'mixed', {})
     expect(events.map(({ dataText }) => dataText)).toEqual(['0', '1', '2'])
   })
 
   it('share nothing on a driver that speaks HTTP', async () => {
-    const { db, calls } = spyOn(open.db)
+    const { db, calls } = spyOn(given().db)
     const overHttp = Object.assign(Object.create(db) as Db, {
       capabilities: { interactiveTx: false, listen: false, sessionLocks: false },
     })

@@ -1,6 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite'
 import { MillraceError } from '../../errors/millrace-error.ts'
 import type { DirectConnection } from '../port.ts'
+import { quotedName } from '../quoted-name.ts'
 import { translateError } from '../translate-error.ts'
 
 /** A script of nothing but LISTEN and UNLISTEN, and one statement of it. */
@@ -85,7 +86,7 @@ function createChannels(pglite: PGlite, onNotification: (channel: string, payloa
     counts.set(name, left)
     if (left > 0) return
     counts.delete(name)
-    if (!pglite.closed) await pglite.exec(`UNLISTEN ${quoted(name)}`)
+    if (!pglite.closed) await pglite.exec(`UNLISTEN ${quotedName(name)}`)
   }
   return {
     async apply({ listen, name }: ListenStep): Promise<void> {
@@ -95,7 +96,7 @@ function createChannels(pglite: PGlite, onNotification: (channel: string, payloa
       counts.set(name, (counts.get(name) ?? 0) + 1)
       try {
         // also where another view listens already: its LISTEN may still be under way
-        await pglite.exec(`LISTEN ${quoted(name)}`)
+        await pglite.exec(`LISTEN ${quotedName(name)}`)
       } catch (error) {
         await unlisten(name)
         throw error
@@ -106,10 +107,6 @@ function createChannels(pglite: PGlite, onNotification: (channel: string, payloa
       for (const name of Array.from(mine)) await unlisten(name)
     },
   }
-}
-
-function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
 }
 
 /** The name that a channel as written, quoted or not, stands for. */

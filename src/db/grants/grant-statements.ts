@@ -1,6 +1,7 @@
 import { getTableName } from 'drizzle-orm'
 import { MillraceError } from '../../errors/millrace-error.ts'
 import { defineTables, defaultSchema } from '../../schema/tables.ts'
+import { quotedName } from '../quoted-name.ts'
 import { sequencePrivileges, tablePrivileges, type TablePrivilege } from './runtime-privileges.ts'
 
 /** A privilege on a table or a sequence, by its name in the schema. */
@@ -57,5 +58,5 @@ function quoted(name: string): string {
       details: { field: 'role' },
     })
   }
-  return `"${name.replaceAll('"', '""')}"`
+  return quotedName(name)
 }

@@ -109,15 +109,14 @@ export function createLeaseKeeper(parts: KeeperParts): LeaseKeeper {
 /** Few handlers look at their signal, and one is dearer than all else about a message: made when asked for. */
 class LazyEntry implements Entry {
   readonly message: ClaimedMessage
-  endsAt: number
-  extendAt: number
+  endsAt = 0
+  extendAt = 0
   settling = false
   #controller: AbortController | undefined
 
   constructor(message: ClaimedMessage, claimedAt: number) {
     this.message = message
-    this.endsAt = claimedAt + message.leaseMs
-    this.extendAt = claimedAt + message.leaseMs / 2
+    renew(this, claimedAt)
   }
   get signal(): AbortSignal {
     return (this.#controller ??= new AbortController()).signal

@@ -1,6 +1,7 @@
 import { invalidInput } from '../../errors/millrace-error.ts'
-import { assertLabel } from '../../schema/labels.ts'
 import type { Ports } from '../../ports.ts'
+import { assertTypes } from '../claim-messages.ts'
+import { wholeNumber } from '../validate-message.ts'
 import type { WakeSource } from './wakes.ts'
 
 /** Options of {@link workQueue}. All durations must be above 0. */
@@ -59,15 +60,15 @@ export function resolveOptions(options: WorkOptions): ResolvedOptions {
     ackBatchMs: options.ackBatchMs ?? 5,
     stopGraceMs: options.stopGraceMs ?? 30_000,
   }
-  assertCount('concurrency', resolved.concurrency, 1, 1000)
-  assertCount('prefetch', resolved.prefetch, 0, 1000)
-  assertCount('ackBatchSize', resolved.ackBatchSize, 1, 10_000)
+  wholeNumber(resolved.concurrency, 'concurrency', 1, 1000)
+  wholeNumber(resolved.prefetch, 'prefetch', 0, 1000)
+  wholeNumber(resolved.ackBatchSize, 'ackBatchSize', 1, 10_000)
   assertDuration('ackBatchMs', resolved.ackBatchMs)
   assertDuration('stopGraceMs', resolved.stopGraceMs)
   if (resolved.pollMs !== null) assertDuration('pollMs', resolved.pollMs)
   if (resolved.types !== undefined) assertTypes(resolved.types)
   if (resolved.signal !== undefined) assertSignal(resolved.signal)
-  if (resolved.leaseMs !== undefined) assertCount('leaseMs', resolved.leaseMs, 1, 86_400_000)
+  if (resolved.leaseMs !== undefined) wholeNumber(resolved.leaseMs, 'leaseMs', 1, 86_400_000)
   return resolved
 }
 
@@ -80,19 +81,8 @@ export function assertHandler(handler: unknown): void {
   if (typeof handler !== 'function') throw invalidInput('handler', 'must be a function')
 }
 
-function assertTypes(types: unknown): void {
-  if (!Array.isArray(types)) throw invalidInput('types', 'must be a list of strings')
-  for (const type of types) assertLabel(type, 'types', 256)
-}
-
 function assertSignal(signal: unknown): void {
   if (!(signal instanceof AbortSignal)) throw invalidInput('signal', 'must be an AbortSignal')
-}
-
-function assertCount(field: string, value: number, min: number, max: number): void {
-  if (!Number.isSafeInteger(value) || value < min || value > max) {
-    throw invalidInput(field, `must be a whole number from ${min} to ${max}`)
-  }
 }
 
 function assertDuration(field: string, value: number): void {
