@@ -86,11 +86,6 @@ BEGIN
         ) s;
     END IF;
     IF NOT v_loop THEN
-      -- The C library gives a page's memory back to the system and takes it anew for the next one, until a larger piece
-      -- than any page needs has been freed once in the session: 55 page faults, which were a third of a page's time.
-      IF current_setting('millrace.warm', true) IS DISTINCT FROM 'yes' THEN
-        PERFORM octet_length(repeat(' ', 4194304)), set_config('millrace.warm', 'yes', false);
-      END IF;
       RETURN QUERY
         SELECT e."offset", e.type, e.key, e.data::text, e.headers::text, date_part('epoch', e.published_at)
           FROM "millrace"."events" e

@@ -220,7 +220,7 @@ describe('the migration files', () => {
         .filter((line) => !line.trimStart().startsWith('--'))
         // names of a setting of the session and of a stream, not of the schema
         .map((line) =>
-          line.replaceAll('"millrace"', '').replaceAll(/millrace\.(held|warm)|'millrace\.webhooks'/g, ''),
+          line.replaceAll('"millrace"', '').replaceAll(/millrace\.held|'millrace\.webhooks'/g, ''),
         )
         .filter((line) => line.includes('millrace'))
         .map((line) => `${name}: ${line}`),

@@ -73,7 +73,7 @@ describe('races at the database', () => {
     expect(held).toMatchObject([{ webhookId: id, state: 'active' }])
   })
 
-  it('a flush whose webhook is changed after its snapshot says so, and promotes when repeated', async () => {
+  it('a flush whose webhook is changed after its snapshot promotes all the same', async () => {
     const { id } = await world.webhook()
     const token = crypto.randomUUID()
     await world.publish(['k', 'k'])
@@ -86,10 +86,8 @@ describe('races at the database', () => {
       (db) => flushOutcomes(db, [flush], 30_000),
       () => world.sql('update millrace.webhooks set rate_limit = 7'),
     )
-    expect(overtaken).toEqual({ held: [], busy: [id] })
-    const { held } = await flushOutcomes(world.db, [flush], 30_000)
-    expect(held).toHaveLength(1)
-    expect(held[0]!.dueInMs).toBeLessThanOrEqual(0)
+    expect(overtaken).toMatchObject({ held: [{ webhookId: id }], busy: [] })
+    expect(overtaken.held[0]!.dueInMs).toBeLessThanOrEqual(0)
     expect(await world.sql('select "offset"::integer, state from millrace.deliveries')).toEqual([
       { offset: 2, state: 'retrying' },
     ])

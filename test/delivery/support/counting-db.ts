@@ -49,6 +49,6 @@ export function countStatements(db: Db): CountingDb {
 export function kindOf(text: string): 'claim' | 'read' | 'flush' | 'load' | 'other' {
   if (text.includes('heads as materialized')) return 'claim'
   if (text.includes('read_events')) return 'read'
-  if (text.includes('held as materialized')) return 'flush'
+  if (text.includes('flush_outcomes')) return 'flush'
   return text.includes('due_in_ms') ? 'load' : 'other'
 }
