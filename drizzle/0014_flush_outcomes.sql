@@ -10,23 +10,30 @@
 CREATE FUNCTION "millrace"."hold_webhooks"(
   p_ids text[],
   p_tokens uuid[],
-  OUT o_held "millrace"."webhooks"[],
+  OUT o_ids text[],
+  OUT o_stream_ids integer[],
+  OUT o_states text[],
+  OUT o_failing_since timestamptz[],
+  OUT o_disable_after timestamptz[],
   OUT o_busy text[]
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 BEGIN
-  SELECT coalesce(array_agg(h), '{}') INTO o_held FROM (
-    SELECT w.* FROM "millrace"."webhooks" w
-      JOIN unnest(p_ids, p_tokens) AS l (id, token) ON l.id = w.id AND l.token = w.lease_token
-      WHERE w.id = ANY (p_ids)
-      FOR UPDATE OF w SKIP LOCKED
-  ) h;
-  IF cardinality(o_held) < cardinality(p_ids) THEN
+  SELECT coalesce(array_agg(h.id), '{}'), array_agg(h.stream_id), array_agg(h.state), array_agg(h.failing_since),
+      array_agg(h.disable_after)
+    INTO o_ids, o_stream_ids, o_states, o_failing_since, o_disable_after
+    FROM (
+      SELECT w.id, w.stream_id, w.state, w.failing_since, w.disable_after FROM "millrace"."webhooks" w
+        JOIN unnest(p_ids, p_tokens) AS l (id, token) ON l.id = w.id AND l.token = w.lease_token
+        WHERE w.id = ANY (p_ids)
+        FOR UPDATE OF w SKIP LOCKED
+    ) h;
+  IF cardinality(o_ids) < cardinality(p_ids) THEN
     SELECT array_agg(w.id) INTO o_busy FROM "millrace"."webhooks" w
       JOIN unnest(p_ids, p_tokens) AS l (id, token) ON l.id = w.id AND l.token = w.lease_token
-      WHERE w.id = ANY (p_ids) AND w.id NOT IN (SELECT h.id FROM unnest(o_held) h);
+      WHERE w.id = ANY (p_ids) AND w.id NOT IN (SELECT h.id FROM unnest(o_ids) AS h (id));
   END IF;
 END
 $$;
@@ -35,7 +42,8 @@ $$;
 -- shall be. p_promote names units whose head is gone: the next blocked delivery of each becomes the head, due at once.
 -- Answers what is to be told of those that became dead, and were not. Planned for every call: sizes vary here.
 CREATE FUNCTION "millrace"."write_deliveries"(
-  p_held "millrace"."webhooks"[],
+  p_ids text[],
+  p_stream_ids integer[],
   p_rows json,
   p_promote json,
   p_log json,
@@ -50,9 +58,9 @@ BEGIN
       FROM json_to_recordset(coalesce(p_log, '[]')) AS a (
         id text, "offset" bigint, attempt integer, "durationMs" integer, outcome text,
         status integer, error text, answer text)
-      JOIN unnest(p_held) h ON h.id = a.id;
+      JOIN unnest(p_ids) AS h (id) ON h.id = a.id;
   WITH held AS MATERIALIZED (
-    SELECT h.id, h.stream_id FROM unnest(p_held) h
+    SELECT h.* FROM unnest(p_ids, p_stream_ids) AS h (id, stream_id)
   ), wanted AS MATERIALIZED (
     SELECT r.* FROM json_to_recordset(coalesce(p_rows, '[]')) AS r (
       id text, "offset" bigint, unit text, state text, attempts integer, delay bigint,
@@ -117,10 +125,14 @@ $$;
 -- Writes how webhooks that are held stand: how far they came, whether they work, whether the lease goes on or back.
 -- Answers how they stand then, as JSON, and what is to be told: that one works again, or was disabled.
 CREATE FUNCTION "millrace"."write_webhooks"(
-  p_held "millrace"."webhooks"[],
+  p_held_ids text[],
+  p_states text[],
+  p_failing_since timestamptz[],
+  p_disable_after timestamptz[],
   p_ids text[],
   p_offsets bigint[],
   p_releases boolean[],
+  p_renewals boolean[],
   p_saturated boolean[],
   p_succeeded boolean[],
   p_failed boolean[],
@@ -143,15 +155,18 @@ BEGIN
   WITH lane AS MATERIALIZED (
     SELECT l.*, h.state AS was, h.failing_since AS failed_since, l.disable IS NOT NULL
         OR (l.failed AND NOT l.succeeded AND h.disable_after < clock_timestamp()) AS over
-      FROM unnest(p_ids, p_offsets, p_releases, p_saturated, p_succeeded, p_failed, p_disable)
-        AS l (id, "offset", release, saturated, succeeded, failed, disable)
-      JOIN unnest(p_held) h ON h.id = l.id
+      FROM unnest(p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable)
+        AS l (id, "offset", release, renew, saturated, succeeded, failed, disable)
+      JOIN unnest(p_held_ids, p_states, p_failing_since, p_disable_after)
+        AS h (id, state, failing_since, disable_after) ON h.id = l.id
   ), flushed AS (
     UPDATE "millrace"."webhooks" w SET
         "offset" = greatest(w."offset", l."offset"),
         saturated = l.saturated,
         lease_token = CASE WHEN l.release THEN NULL ELSE w.lease_token END,
-        lease_until = CASE WHEN l.release THEN NULL ELSE clock_timestamp() + v_lease END,
+        -- an end that stays keeps the row out of the indexes' way
+        lease_until = CASE WHEN l.release THEN NULL WHEN l.renew THEN clock_timestamp() + v_lease
+          ELSE w.lease_until END,
         due_at = (SELECT d.due_at FROM "millrace"."deliveries" d
           WHERE d.webhook_id = w.id AND d.state = 'retrying' ORDER BY d.due_at LIMIT 1),
         failing_since = CASE
@@ -170,7 +185,7 @@ BEGIN
           CASE WHEN l.over THEN 'every attempt has failed for 5 days' END, w.state_reason) END,
         updated_at = CASE WHEN w.state = 'active' AND l.over THEN clock_timestamp() ELSE w.updated_at END
       FROM lane l
-      WHERE w.id = ANY (p_ids) AND w.id = l.id
+      WHERE w.id = ANY (p_held_ids) AND w.id = l.id
       RETURNING w.id, w.stream_id, w.state, w.state_reason, w.due_at, w.lease_fence, l.failed_since,
         CASE WHEN l.was = 'active' AND w.state = 'disabled' THEN 'webhook.disabled'
           WHEN l.failed_since IS NOT NULL AND l.succeeded AND NOT l.failed AND NOT l.over
@@ -203,6 +218,7 @@ CREATE FUNCTION "millrace"."flush_outcomes"(
   p_tokens uuid[],
   p_offsets bigint[],
   p_releases boolean[],
+  p_renewals boolean[],
   p_saturated boolean[],
   p_succeeded boolean[],
   p_failed boolean[],
@@ -216,30 +232,33 @@ CREATE FUNCTION "millrace"."flush_outcomes"(
 )
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  v_held "millrace"."webhooks"[];
-  v_busy text[];
+  v_held record;
+  v_dead record;
+  v_now record;
   v_types text[];
-  v_keys text[];
-  v_data text[];
-  v_dead_keys text[];
-  v_dead_data text[];
   v_told integer;
 BEGIN
-  SELECT h.o_held, h.o_busy INTO v_held, v_busy FROM "millrace"."hold_webhooks"(p_ids, p_tokens) h;
+  SELECT * INTO v_held FROM "millrace"."hold_webhooks"(p_ids, p_tokens);
+  SELECT '{}'::text[] AS o_keys, '{}'::text[] AS o_data INTO v_dead;
   IF coalesce(p_rows, p_promote, p_log) IS NOT NULL THEN
-    SELECT d.o_keys, d.o_data INTO v_dead_keys, v_dead_data
-      FROM "millrace"."write_deliveries"(v_held, p_rows, p_promote, p_log) d;
+    SELECT * INTO v_dead
+      FROM "millrace"."write_deliveries"(v_held.o_ids, v_held.o_stream_ids, p_rows, p_promote, p_log);
   END IF;
-  SELECT w.o_held, w.o_types, w.o_keys, w.o_data INTO o_held, v_types, v_keys, v_data
-    FROM "millrace"."write_webhooks"(
-      v_held, p_ids, p_offsets, p_releases, p_saturated, p_succeeded, p_failed, p_disable, p_lease_ms) w;
-  v_types := array_fill('webhook.exhausted'::text, ARRAY[coalesce(cardinality(v_dead_keys), 0)]) || v_types;
+  SELECT * INTO v_now FROM "millrace"."write_webhooks"(
+    v_held.o_ids, v_held.o_states, v_held.o_failing_since, v_held.o_disable_after,
+    p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_lease_ms);
+  v_types := array_fill('webhook.exhausted'::text, ARRAY[coalesce(cardinality(v_dead.o_keys), 0)]) || v_now.o_types;
   IF cardinality(v_types) > 0 THEN
     SELECT a.o_stream_id INTO v_told FROM "millrace"."append"(
-      'millrace.webhooks', v_types, v_dead_keys || v_keys, v_dead_data || v_data,
+      'millrace.webhooks', v_types, v_dead.o_keys || v_now.o_keys, v_dead.o_data || v_now.o_data,
       array_fill(NULL::text, ARRAY[cardinality(v_types)]), NULL, NULL) a;
     PERFORM "millrace"."wake_stream"(v_told);
   END IF;
-  o_busy := array_to_json(coalesce(v_busy, '{}'));
+  o_held := v_now.o_held;
+  o_busy := array_to_json(coalesce(v_held.o_busy, '{}'));
 END
 $$;
+--> statement-breakpoint
+-- Room on each page for another version of every row: how far a webhook came is written where the row is, and no index
+-- is told.
+ALTER TABLE "millrace"."webhooks" SET (fillfactor = 50);

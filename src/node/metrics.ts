@@ -4,14 +4,11 @@ import type { Clock } from '../ports.ts'
 import type { WakeMode } from '../wakes/modes.ts'
 import type { AttemptReport } from '../webhooks/deliver-event.ts'
 import { deliveryBacklog } from '../webhooks/delivery-backlog.ts'
-import type { Delivery } from '../webhooks/engine/engine.ts'
 
 /** The metrics of a process that delivers. */
 export interface Metrics {
   /** Counts an attempt that was judged. */
   onAttempt(report: AttemptReport): void
-  /** Counts what is on its way. */
-  watch(delivery: (installationId: string) => Delivery): (installationId: string) => Delivery
   /**
    * The Prometheus text; asks the database how far delivery is behind. One statement; none while the forwarder
    * sleeps, when what it last knew stands.
@@ -24,8 +21,17 @@ const attemptBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 /** From a wake at once to a poll after a minute. */
 const latencyBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300]
 
-/** @param mode how wakes arrive */
-export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metrics {
+/** What {@link createMetrics} takes. */
+export interface MetricsOptions {
+  db: Db
+  clock: Clock
+  /** How wakes arrive. */
+  mode: () => WakeMode
+  /** Requests on their way. */
+  sending: () => number
+}
+
+export function createMetrics({ db, clock, mode, sending }: MetricsOptions): Metrics {
   const registers = [new Registry()]
   const attempts = new Counter({
     name: 'millrace_attempts_total',
@@ -46,11 +52,10 @@ export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metri
     registers,
   })
   // plain numbers, handed on when somebody asks: thousands a second are counted
-  let underWay = 0
   const outcomes: Partial<Record<AttemptReport['outcome']['kind'], number>> = {}
   const inFlight = new Gauge({
     name: 'millrace_sends_in_flight',
-    help: 'Requests on their way now.',
+    help: 'Deliveries on their way now.',
     registers,
   })
   const setMode = createModeGauge(registers)
@@ -63,22 +68,9 @@ export function createMetrics(db: Db, clock: Clock, mode: () => WakeMode): Metri
       if (outcome.kind !== 'delivered' || attempt > 1) return
       latency.observe(Math.max(0, clock.now() - event.publishedAt.getTime()) / 1000)
     },
-    watch: (delivery) => (installationId) => {
-      const inner = delivery(installationId)
-      return {
-        judge: inner.judge,
-        attempt(webhook, event, cancel) {
-          underWay++
-          const left = (): void => void underWay--
-          const result = inner.attempt(webhook, event, cancel)
-          result.then(left, left)
-          return result
-        },
-      }
-    },
     async text() {
       setMode(mode())
-      inFlight.set(underWay)
+      inFlight.set(sending())
       attempts.reset()
       for (const [outcome, count] of Object.entries(outcomes)) attempts.inc({ outcome }, count)
       if (mode() !== 'sleeping') setBacklog(await deliveryBacklog(db))

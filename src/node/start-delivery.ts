@@ -43,16 +43,19 @@ export function startDelivery(setup: DeliverySetup): RunningDelivery {
   const forwarder = forwarderOf(setup)
   const policy = targetPolicyOf(settings)
   const sender = preferHttp1(createNodeSender({ policy }), createHttp2Sender({ policy }))
-  const metrics = createMetrics(db, ports.clock, () => forwarder.mode)
+  const metrics = createMetrics({
+    db,
+    clock: ports.clock,
+    mode: () => forwarder.mode,
+    sending: () => engine.sending,
+  })
   const onAttempt = (report: AttemptReport): void => {
     metrics.onAttempt(report)
     setup.onAttempt?.(report)
   }
   const { sealer } = setup
-  const delivery = metrics.watch(
-    createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt }),
-  )
-  const engine = new Engine({
+  const delivery = createDelivery({ sender, createSigner: createNodeSigner, sealer, ports, onAttempt })
+  const engine: Engine = new Engine({
     db,
     ports,
     delivery,

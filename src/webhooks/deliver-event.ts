@@ -82,7 +82,7 @@ export function createDelivery(options: DeliveryOptions): (installationId: strin
           scheduleMs: webhook.scheduleMs ?? undefined,
           jitterPercent: webhook.jitterPercent,
           random: ports.random,
-          now: new Date(ports.clock.now()),
+          now: () => new Date(ports.clock.now()),
         })
         options.onAttempt?.({ webhook, event, attempt, result, outcome })
         return outcome

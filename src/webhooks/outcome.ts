@@ -27,7 +27,7 @@ export interface AttemptFacts {
   jitterPercent?: number
   /** A random number from 0 up to 1. */
   random: () => number
-  now: Date
+  now: () => Date
 }
 
 const secondMs = 1000
@@ -64,7 +64,7 @@ export function decideOutcome(facts: AttemptFacts): Outcome {
   }
   if (result.status >= 200 && result.status < 300) return { kind: 'delivered' }
   if (result.status === 410) return { kind: 'disable', why: 'answered 410 Gone' }
-  return failed(facts, whyOf(result), (parseRetryAfter(result.retryAfter, facts.now) ?? 0) * 1000)
+  return failed(facts, whyOf(result), (parseRetryAfter(result.retryAfter, facts.now()) ?? 0) * 1000)
 }
 
 function failed(facts: AttemptFacts, why: string, atLeastMs: number): Outcome {

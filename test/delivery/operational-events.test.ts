@@ -47,7 +47,16 @@ describe('operational events', () => {
 
   function lane(webhookId: string, token: string, changes: Partial<LaneFlush> = {}): LaneFlush {
     const nothing = { rows: [], promote: [], log: [], disable: null, succeeded: false, failed: false }
-    return { webhookId, token, offset: 0, release: false, saturated: false, ...nothing, ...changes }
+    return {
+      webhookId,
+      token,
+      offset: 0,
+      release: false,
+      renew: true,
+      saturated: false,
+      ...nothing,
+      ...changes,
+    }
   }
 
   function dead(offset: number): DeliveryRow {

@@ -169,14 +169,14 @@ describe('the limiter', () => {
 })
 
 describe('a lease', () => {
-  it('ages at half, and is not trusted from nine tenths on (W5)', async () => {
+  it('ages at a third, and is not trusted from nine tenths on (W5)', async () => {
     const clock = createDrivenClock()
     const lease = createLease(clock, 1_000, clock.now())
-    await clock.advance(500)
+    await clock.advance(333)
     expect([lease.isAgeing(), lease.isOverdue()]).toEqual([false, false])
     await clock.advance(1)
     expect(lease.isAgeing()).toBe(true)
-    await clock.advance(400)
+    await clock.advance(567)
     expect(lease.isOverdue()).toBe(true)
     lease.renewedAt(clock.now())
     expect([lease.isAgeing(), lease.isOverdue()]).toEqual([false, false])

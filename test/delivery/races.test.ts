@@ -34,6 +34,7 @@ describe('races at the database', () => {
       token,
       offset: 0,
       release: false,
+      renew: true,
       saturated: false,
       succeeded: false,
       failed: false,

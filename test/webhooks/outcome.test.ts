@@ -14,7 +14,7 @@ function failure(reason: SendErrorReason): SendResult {
 }
 
 function decide(result: SendResult, changes: Partial<AttemptFacts> = {}) {
-  return decideOutcome({ result, attempt: 1, maxAttempts: 10, random: () => 0, now, ...changes })
+  return decideOutcome({ result, attempt: 1, maxAttempts: 10, random: () => 0, now: () => now, ...changes })
 }
 
 describe('decideOutcome', () => {

@@ -59,9 +59,12 @@ export function createCursor(reader: PageReader, stream: string, onRead: () => v
     },
     next(after) {
       throwFailure()
-      if (page !== null) return page.events[at++] ?? leave(page)
-      if (reading === null) read(after)
-      return null
+      if (page === null && reading === null) {
+        page = reader.peek(stream, after)
+        at = 0
+        if (page === null) read(after)
+      }
+      return page === null ? null : (page.events[at++] ?? leave(page))
     },
     wake: () => void (atEnd = false),
     rewind() {

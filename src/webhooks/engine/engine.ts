@@ -10,7 +10,7 @@ import type { EngineSettings } from './engine-settings.ts'
 import { createFlusher, type Flusher } from './flusher.ts'
 import type { LaneServices } from './lane-services.ts'
 import { Lane } from './lane.ts'
-import { createLimiter } from './limiter.ts'
+import { createLimiter, type Limiter } from './limiter.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import { createPageReader, type PageReader } from './page-reader.ts'
 import { createStatements, type Statements } from './statements.ts'
@@ -63,7 +63,7 @@ export class Engine {
   readonly #statements: Statements
   readonly #reader: PageReader
   readonly #flusher: Flusher
-  readonly #limiter
+  readonly #limiter: Limiter
   readonly #troubles: Troubles
   readonly #streams = new Map<number, string>()
   #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
@@ -99,6 +99,11 @@ export class Engine {
     return this.#lanes.size
   }
 
+  /** Requests on their way. */
+  get sending(): number {
+    return this.#limiter.taken
+  }
+
   /**
    * Called whenever a webhook is done with for now. What was published while its lease was being given
    * back may have been claimed by nobody, so who drives the engine claims the stream once more.
@@ -120,12 +125,25 @@ export class Engine {
     if (stream === undefined) return false
     this.#reader.wake(stream)
     let any = false
+    const waiting = new Map<number, Lane[]>()
     for (const lane of this.#lanes.values()) {
       if (lane.webhook.streamId !== streamId || lane.isDone()) continue
-      lane.wake()
       any = true
+      const after = lane.wake()
+      if (after === null) continue
+      const others = waiting.get(after)
+      if (others === undefined) waiting.set(after, [lane])
+      else others.push(lane)
     }
+    for (const [after, lanes] of waiting) void this.#readFor(lanes, stream, after)
     return any
+  }
+
+  /** A page that a thousand lanes wait for is asked for before they are, and each finds it there. */
+  async #readFor(lanes: readonly Lane[], stream: string, after: number): Promise<void> {
+    // should it fail, they read it themselves, and each tells of the failure
+    await this.#reader.read(stream, after).catch(() => {})
+    for (const lane of lanes) lane.look()
   }
 
   /** As {@link wake}, for every stream: after a lost connection anything may have happened. */
@@ -137,7 +155,8 @@ export class Engine {
   recheck(webhookId: string): boolean {
     const lane = this.#lanes.get(webhookId)
     if (lane === undefined) return false
-    lane.recheck()
+    // the next flush asks how it stands, whatever there is to write
+    lane.lease.age()
     this.#flusher.request(0)
     return true
   }

@@ -9,8 +9,10 @@ export interface LaneFlush {
   token: string
   /** The new low-water mark. */
   offset: number
-  /** Give the lease back, otherwise renew it. */
+  /** Give the lease back. */
   release: boolean
+  /** Renew it. Not with every flush: an end that stays is found in the index where it was. */
+  renew: boolean
   saturated: boolean
   /** Since the last flush an attempt succeeded. */
   succeeded: boolean
@@ -69,7 +71,7 @@ export interface Flushed {
 const flushStatement = fixedStatement(
   (named) => `select o_held, o_busy from ${named('flush_outcomes')}($1::text::text[], $2::text::uuid[],
     $3::text::bigint[], $4::text::boolean[], $5::text::boolean[], $6::text::boolean[], $7::text::boolean[],
-    $8::text::text[], $9::text::json, $10::text::json, $11::text::json, $12::integer)`,
+    $8::text::boolean[], $9::text::text[], $10::text::json, $11::text::json, $12::text::json, $13::integer)`,
 )
 
 /**
@@ -93,6 +95,7 @@ function laneValues(lanes: readonly LaneFlush[]): string[] {
     plain(({ token }) => token),
     plain(({ offset }) => offset),
     plain(({ release }) => release),
+    plain(({ renew }) => renew),
     plain(({ saturated }) => saturated),
     plain(({ succeeded }) => succeeded),
     plain(({ failed }) => failed),

@@ -100,8 +100,8 @@ function takeParts(lanes: Iterable<Lane>) {
   let size = 0
   for (const lane of lanes) {
     open++
-    if (lane.isOverdue()) lane.lose()
-    const part = size < fullFlush ? lane.takeFlush(lane.needsRenewal()) : null
+    if (lane.lease.isOverdue()) lane.lose()
+    const part = size < fullFlush ? lane.takeFlush(lane.lease.isAgeing()) : null
     if (part === null) continue
     flying.set(lane.webhook.id, { lane, part })
     size += sizeOf(part.flush)

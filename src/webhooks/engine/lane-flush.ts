@@ -1,7 +1,9 @@
-import type { TakenChanges } from './changes.ts'
+import type { Changes, TakenChanges } from './changes.ts'
+import type { ClaimedWebhook } from './claim-webhooks.ts'
 import type { DeliveryRow, LaneFlush } from './flush-outcomes.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
 import type { Item } from './units.ts'
+import type { Window } from './window.ts'
 
 /** A lane's part of one flush, on its way. */
 export interface FlyingFlush {
@@ -9,9 +11,45 @@ export interface FlyingFlush {
   taken: TakenChanges
 }
 
+/** What a lane has to write, beside what it has written. */
+export interface LaneFlushing {
+  /** What to write now; null when there is nothing (and neither a renewal nor the release is asked for). */
+  take(lease: Pick<LaneFlush, 'renew' | 'release'>): FlyingFlush | null
+  /** The flush failed: what it carried goes into the next one. */
+  failed(taken: TakenChanges): void
+}
+
+/** What {@link createLaneFlushing} takes. */
+export interface LaneFlushingOptions {
+  webhook: ClaimedWebhook
+  token: string
+  changes: Changes
+  window: Window
+  isSaturated: () => boolean
+}
+
+export function createLaneFlushing(options: LaneFlushingOptions): LaneFlushing {
+  const { webhook, token, changes, window } = options
+  let stored = { offset: webhook.offset, saturated: webhook.saturated }
+  return {
+    take(lease) {
+      const now = { offset: window.lowWater(), saturated: options.isSaturated() }
+      const moved = now.offset !== stored.offset || now.saturated !== stored.saturated
+      if (!lease.renew && !lease.release && !moved && !changes.dirty) return null
+      stored = now
+      const taken = changes.take()
+      return { taken, flush: toFlush({ webhookId: webhook.id, token, ...lease, ...now }, taken) }
+    },
+    failed(taken) {
+      changes.giveBack(taken)
+      stored = { ...stored, offset: -1 }
+    },
+  }
+}
+
 /** Puts a lane's changes into the form that the flush statement takes. */
-export function toFlush(
-  lane: Pick<LaneFlush, 'webhookId' | 'token' | 'offset' | 'release' | 'saturated'>,
+function toFlush(
+  lane: Pick<LaneFlush, 'webhookId' | 'token' | 'offset' | 'release' | 'renew' | 'saturated'>,
   taken: TakenChanges,
 ): LaneFlush {
   const { succeeded, failed, disable, log } = taken

@@ -1,14 +1,13 @@
 import type { StoredEvent } from '../../streams/event.ts'
 import type { SendResult } from '../sender.ts'
 import { createCancel } from '../cancel.ts'
-import { createLinkedList } from '../linked-list.ts'
 import { brokenAttempt } from '../send-error.ts'
 import { createAlarm, type Alarm } from './alarm.ts'
 import { createChanges, type TakenChanges } from './changes.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
 import { createCursor, type Cursor } from './cursor.ts'
 import type { FlushedLane } from './flush-outcomes.ts'
-import { rowOf, toFlush, type FlyingFlush } from './lane-flush.ts'
+import { createLaneFlushing, rowOf, type FlyingFlush, type LaneFlushing } from './lane-flush.ts'
 import type { LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
@@ -17,6 +16,7 @@ import { matcherOf } from './matcher.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
+import { createSending } from './sending.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { createUnits, itemOf, type Item, type Units } from './units.ts'
 import { createValidity, type Validity } from './validity.ts'
@@ -28,7 +28,7 @@ import { createWindow, isWorthStoring, type Window } from './window.ts'
  */
 export class Lane {
   readonly webhook: ClaimedWebhook
-  readonly #token: string
+  readonly lease: Lease
   readonly #services: LaneServices
   readonly #signal: Signal
   readonly #alarm: Alarm
@@ -38,8 +38,7 @@ export class Lane {
   readonly #changes = createChanges()
   readonly #matches: (event: StoredEvent) => boolean
   readonly #host: string
-  /** What is being sent, and since when; the oldest first. */
-  readonly #sending = createLinkedList<{ item: Item; since: number }>()
+  readonly #sending = createSending()
   /** Breaks off what is being sent. */
   readonly #cancel = createCancel()
   #phase: 'working' | 'stopping' | 'releasing' | 'ended' = 'working'
@@ -47,20 +46,20 @@ export class Lane {
   readonly #cursor: Cursor
   /** It has sent something. */
   #sent = false
+  /** Whoever wakes `run` has done what there was to do. */
+  #stepped = false
   /** It was told to stop: the lease goes back at once. */
   #stopped = false
   /** While it stops, what lies below is still sent: above it something was, which would be sent again. */
   #finishBelow = 0
   readonly #queueUp: () => void
-  readonly #lease: Lease
   readonly #validity: Validity
-  #stored: { offset: number; saturated: boolean }
+  readonly #flushing: LaneFlushing
 
   /** @param leasedAt local time just before the claim was sent */
   constructor(webhook: ClaimedWebhook, token: string, leasedAt: number, services: LaneServices) {
     this.webhook = webhook
-    this.#token = token
-    this.#lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
+    this.lease = createLease(services.clock, services.settings.leaseMs, leasedAt)
     this.#validity = createValidity(services.clock, webhook, leasedAt, services.settings.spillAfterMs)
     this.#services = services
     this.#signal = createSignal(services.clock)
@@ -71,7 +70,7 @@ export class Lane {
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = matcherOf(webhook)
     this.#host = new URL(webhook.url).host
-    this.#queueUp = queueUpFor(services.limiter, this.#host, () => this.#goOn())
+    this.#queueUp = queueUpFor(services.limiter, this.#host, () => this.#placeFree())
     this.#recorded = createRecorded({
       webhook,
       leasedAt,
@@ -81,7 +80,13 @@ export class Lane {
       alarm: this.#alarm,
       onLoaded: this.#signal.fire,
     })
-    this.#stored = { offset: webhook.offset, saturated: webhook.saturated }
+    this.#flushing = createLaneFlushing({
+      webhook,
+      token,
+      changes: this.#changes,
+      window: this.#window,
+      isSaturated: () => this.#isSaturated(),
+    })
   }
 
   /**
@@ -92,9 +97,11 @@ export class Lane {
   async run(dueNow: readonly LoadedDelivery[]): Promise<void> {
     if (dueNow.length > 0) this.#recorded.begin(dueNow)
     while (this.#isOpen()) {
-      this.#step()
+      if (!this.#stepped) this.#step()
+      this.#stepped = false
       if (this.#isBusy()) await this.#signal.wait()
-      else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen()) this.#phase = 'releasing'
+      else if (this.#isOpen() && !(await this.#lingers()) && this.#isOpen() && !this.#isBusy())
+        this.#phase = 'releasing'
     }
     this.#services.requestRelease(this.#stopped)
     while (this.#phase === 'releasing') await this.#signal.wait()
@@ -124,15 +131,21 @@ export class Lane {
     else this.abandon()
   }
 
-  /** There may be new events. */
-  wake(): void {
+  /**
+   * There may be new events.
+   *
+   * @returns after which offset, where it has nothing to do but to wait for their page: once that is read, `look`
+   */
+  wake(): number | null {
+    const waits = this.#cursor.atEnd
     this.#cursor.wake()
-    this.#signal.fire()
+    if (waits && this.#wantsMore() && this.#hasRoom()) return this.#window.scanned
+    this.look()
+    return null
   }
 
-  /** The webhook was changed: the next flush asks how it stands, whatever there is to write. */
-  recheck(): void {
-    this.#lease.age()
+  look(): void {
+    this.#signal.fire()
   }
 
   /**
@@ -143,10 +156,7 @@ export class Lane {
     this.#stopped = true
     if (this.#phase === 'working') {
       this.#phase = 'stopping'
-      this.#finishBelow = this.#window.settledTo()
-      this.#sending.forEach(({ item }) => {
-        if (item.entry !== null) this.#finishBelow = Math.max(this.#finishBelow, item.event.offset)
-      })
+      this.#finishBelow = Math.max(this.#window.settledTo(), this.#sending.furthest())
     }
     this.#signal.fire()
   }
@@ -174,48 +184,30 @@ export class Lane {
     return !this.#isOpen()
   }
 
-  /** By the local clock, the lease should be renewed. */
-  needsRenewal(): boolean {
-    return this.#lease.isAgeing()
-  }
-
-  /** By the local clock, the lease can no longer be trusted. */
-  isOverdue(): boolean {
-    return this.#lease.isOverdue()
-  }
-
   /** What to write now; null when there is nothing (and no renewal is asked for). */
   takeFlush(renew: boolean): FlyingFlush | null {
     if (this.#phase === 'ended') return null
-    const release = this.#phase === 'releasing'
-    const now = { offset: this.#window.lowWater(), saturated: this.#isSaturated() }
-    const moved = now.offset !== this.#stored.offset || now.saturated !== this.#stored.saturated
-    if (!renew && !release && !moved && !this.#changes.dirty) return null
-    this.#stored = now
-    const taken = this.#changes.take()
-    return {
-      taken,
-      flush: toFlush({ webhookId: this.webhook.id, token: this.#token, release, ...now }, taken),
-    }
+    return this.#flushing.take({ renew, release: this.#phase === 'releasing' })
   }
 
-  /** The flush that was sent at `sentAt` stands; the lease runs from there. */
+  /** The flush that was sent at `sentAt` stands. */
   flushed({ flush }: FlyingFlush, { state, dueInMs, fence }: FlushedLane, sentAt: number): void {
     this.#changes.written()
     this.#window.stored(flush.offset)
     this.#units.flushed()
     this.#recorded.due(dueInMs === null ? null : sentAt + dueInMs)
-    this.#lease.renewedAt(sentAt)
+    if (flush.renew) this.lease.renewedAt(sentAt)
     this.#validity.lastChange(fence)
     if (flush.release) this.#phase = 'ended'
     else if (state !== 'active' && this.#phase === 'working') this.#phase = 'stopping'
-    this.#signal.fire()
+    // a thousand lanes that only linger need not look each time
+    const nothingNew = this.#phase === 'working' && dueInMs === null && this.#validity.leftMs() === Infinity
+    if (!nothingNew || this.#isBusy()) this.#signal.fire()
   }
 
   /** The flush failed: what it carried goes into the next one. */
   flushFailed(taken: TakenChanges): void {
-    this.#changes.giveBack(taken)
-    this.#stored = { ...this.#stored, offset: -1 }
+    this.#flushing.failed(taken)
   }
 
   #isOpen(): boolean {
@@ -297,7 +289,7 @@ export class Lane {
     while (this.#isOpen() && this.#hasReady() && this.#sending.size < this.#pacing.concurrency()) {
       const waitMs = this.#pacing.waitMs()
       if (waitMs > 0) return this.#alarm.ring(waitMs)
-      if (this.isOverdue()) return this.lose()
+      if (this.lease.isOverdue()) return this.lose()
       const place = this.#services.limiter.tryEnter(this.#host)
       if (place === null) return this.#awaitPlace()
       const item = this.#phase === 'stopping' ? this.#units.nextBelow(this.#finishBelow) : this.#units.next()
@@ -311,10 +303,16 @@ export class Lane {
     else this.#queueUp()
   }
 
+  #placeFree(): void {
+    this.#heedChange()
+    this.#dispatch()
+    if (!this.#isBusy()) this.#signal.fire()
+  }
+
   async #send(item: Item, place: Place): Promise<void> {
     this.#pacing.sent()
     this.#sent = true
-    const link = this.#sending.add({ item, since: place.since })
+    const link = this.#sending.add(item, place.since)
     let result: SendResult
     try {
       result = await this.#services.deliver(this.webhook, item.event, this.#cancel)
@@ -332,7 +330,9 @@ export class Lane {
   /** Here and now, since waking `run` for each delivery is felt. */
   #goOn(): void {
     if (this.#isOpen()) this.#step()
-    if (!this.#isBusy()) this.#signal.fire()
+    if (this.#isBusy()) return
+    this.#stepped = true
+    this.#signal.fire()
   }
 
   #settle(item: Item, result: SendResult): void {
@@ -376,10 +376,7 @@ export class Lane {
   #spillSlow(): void {
     const { spillAfterMs, leaseMs } = this.#services.settings
     if (this.#hasRoom() || this.webhook.ordering === 'stream') return
-    const now = this.#services.clock.now()
-    for (let link = this.#sending.first; link !== null; link = link.next) {
-      const { item, since } = link.value
-      if (now - since < spillAfterMs) break
+    for (const item of this.#sending.begunBy(this.#services.clock.now() - spillAfterMs)) {
       if (item.hasRow || item.entry === null) continue
       // should this worker die, the delivery falls due after the send could have ended
       const delayMs = this.webhook.timeoutMs + leaseMs

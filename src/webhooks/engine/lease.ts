@@ -21,8 +21,8 @@ export function createLease(clock: Clock, leaseMs: number, leasedAt: number): Le
   const passed = (): number => clock.now() - since
   return {
     renewedAt: (at) => void (since = at),
-    isAgeing: () => passed() > leaseMs / 2,
+    isAgeing: () => passed() > leaseMs / 3,
     isOverdue: () => passed() > leaseMs * trustedShare,
-    age: () => void (since = Math.min(since, clock.now() - leaseMs / 2 - 1)),
+    age: () => void (since = Math.min(since, clock.now() - leaseMs / 3 - 1)),
   }
 }

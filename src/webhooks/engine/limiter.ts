@@ -18,6 +18,8 @@ export interface Limiter {
   leave(place: Place): void
   /** Calls back once, when a place for the host may have come free; who has waited longest first. */
   onFree(host: string, callback: () => void): void
+  /** Places that are taken, also by sends that no longer count. */
+  readonly taken: number
   /** No place will come free any more: the platform's requests are spent. */
   readonly spent: boolean
 }
@@ -109,6 +111,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
       wake(place.host, Math.min(perHost - (perHostNow.get(place.host) ?? 0), total - places.size))
       const other = wasFull ? [...waiting.keys()].find((host) => host !== place.host) : undefined
       if (other !== undefined) wake(other, 1)
+    },
+    get taken() {
+      return places.size + slow
     },
     get spent() {
       return allowance.low

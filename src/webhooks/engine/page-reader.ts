@@ -10,6 +10,8 @@ export interface SharedPage extends EventPage {
 export interface PageReader {
   /** The events of a stream after an offset, from memory where a page that covers it is there. */
   read(stream: string, after: number): Promise<SharedPage>
+  /** As `read`, of what is in memory. */
+  peek(stream: string, after: number): SharedPage | null
   /** A wake arrived: what was read before may miss something. */
   wake(stream: string): void
   /** The stream is known to reach up to an offset: a {@link wake}, unless it was read as far already. */
@@ -41,14 +43,14 @@ export function createPageReader(
 
   const generation = (stream: string): number => generations.get(stream) ?? 0
 
-  function fromMemory(stream: string, after: number): SharedPage | undefined {
+  function peek(stream: string, after: number): SharedPage | null {
     for (const { after: start, page, stream: of } of kept) {
       if (of !== stream || after < start || after > page.next) continue
       // the end of a page is an answer only while nothing has happened since
       if (after < page.next || (!page.more && page.generation === generation(stream)))
         return sliceAfter(page, after)
     }
-    return undefined
+    return null
   }
 
   async function fetchAndKeep(stream: string, after: number): Promise<SharedPage> {
@@ -66,8 +68,8 @@ export function createPageReader(
   }
 
   function read(stream: string, after: number): Promise<SharedPage> {
-    const known = fromMemory(stream, after)
-    if (known !== undefined) return Promise.resolve(known)
+    const known = peek(stream, after)
+    if (known !== null) return Promise.resolve(known)
     const id = `${generation(stream)} ${after} ${stream}`
     let reading = underway.get(id)
     if (reading === undefined) {
@@ -79,6 +81,7 @@ export function createPageReader(
 
   return {
     read,
+    peek,
     wake,
     reaches(stream, offset) {
       const current = generation(stream)

@@ -15,6 +15,7 @@ export function recordOutcome(
   outcome: Judgement,
   result: SendResult,
 ): void {
+  if (outcome.kind === 'delivered' && attempt === 1 && !item.hasRow) return changes.succeeded()
   const answer = result.kind === 'answer' ? result.body : null
   const status = result.kind === 'answer' ? result.status : null
   const error = outcome.kind === 'delivered' ? null : outcome.why

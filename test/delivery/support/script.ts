@@ -85,7 +85,7 @@ export function createScriptedEndpoint(
           scheduleMs: webhook.scheduleMs ?? undefined,
           jitterPercent: 0,
           random: Math.random,
-          now: new Date(clock.now()),
+          now: () => new Date(clock.now()),
         }),
     }),
   }

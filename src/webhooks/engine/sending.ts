@@ -1,0 +1,42 @@
+import { createLinkedList, type Link } from '../linked-list.ts'
+import type { Item } from './units.ts'
+
+interface Sent {
+  item: Item
+  since: number
+}
+
+/** What a lane is sending, the oldest first. */
+export interface Sending {
+  add(item: Item, since: number): Link<Sent>
+  remove(link: Link<Sent>): void
+  /** The highest offset of those that were taken from the stream; 0: there is none. */
+  furthest(): number
+  /** Those that were begun at `time` or before. */
+  begunBy(time: number): Item[]
+  readonly size: number
+}
+
+export function createSending(): Sending {
+  const sent = createLinkedList<Sent>()
+  return {
+    add: (item, since) => sent.add({ item, since }),
+    remove: (link) => sent.remove(link),
+    furthest() {
+      let offset = 0
+      sent.forEach(({ item }) => {
+        if (item.entry !== null) offset = Math.max(offset, item.event.offset)
+      })
+      return offset
+    },
+    begunBy(time) {
+      const items: Item[] = []
+      for (let link = sent.first; link !== null && link.value.since <= time; link = link.next)
+        items.push(link.value.item)
+      return items
+    },
+    get size() {
+      return sent.size
+    },
+  }
+}
