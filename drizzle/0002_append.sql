@@ -82,20 +82,21 @@ REVOKE ALL ON FUNCTION "millrace"."append" FROM PUBLIC;
 -- Deletes a stream's events up to an offset, the lowest first and at most p_limit of them; rows that another
 -- is deleting are left to it. With its owner's rights, as append: events go by this way only.
 CREATE FUNCTION "millrace"."trim_events"(p_stream text, p_through bigint, p_limit integer) RETURNS bigint
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
+SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
-  v_deleted bigint;
+  v_stream_id integer;
+  v_offsets bigint[];
 BEGIN
-  WITH old AS (
-    SELECT e.stream_id, e."offset" FROM "millrace"."events" e
-      WHERE e.stream_id = (SELECT s.id FROM "millrace"."streams" s WHERE s.name = p_stream)
-        AND e."offset" <= p_through
+  SELECT s.id INTO v_stream_id FROM "millrace"."streams" s WHERE s.name = p_stream;
+  v_offsets := ARRAY(
+    SELECT e."offset" FROM "millrace"."events" e
+      WHERE e.stream_id = v_stream_id AND e."offset" <= p_through
       ORDER BY e."offset" LIMIT p_limit
-      FOR UPDATE SKIP LOCKED
-  )
-  DELETE FROM "millrace"."events" e USING old WHERE e.stream_id = old.stream_id AND e."offset" = old."offset";
-  GET DIAGNOSTICS v_deleted = ROW_COUNT;
-  RETURN v_deleted;
+      FOR UPDATE SKIP LOCKED);
+  DELETE FROM "millrace"."events" e WHERE e.stream_id = v_stream_id AND e."offset" = ANY (v_offsets);
+  RETURN cardinality(v_offsets);
 END
 $$;
 --> statement-breakpoint

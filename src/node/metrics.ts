@@ -1,9 +1,10 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Registry } from 'prom-client'
 import type { Db } from '../db/port.ts'
 import type { Clock } from '../ports.ts'
 import type { WakeMode } from '../wakes/modes.ts'
 import type { AttemptReport } from '../webhooks/deliver-event.ts'
 import { deliveryBacklog } from '../webhooks/delivery-backlog.ts'
+import { createTally } from './tally.ts'
 
 /** The metrics of a process that delivers. */
 export interface Metrics {
@@ -32,24 +33,25 @@ export interface MetricsOptions {
 }
 
 export function createMetrics({ db, clock, mode, sending }: MetricsOptions): Metrics {
-  const registers = [new Registry()]
+  const register = new Registry()
+  const registers = [register]
   const attempts = new Counter({
     name: 'millrace_attempts_total',
     help: 'Attempts to deliver, by what became of them.',
     labelNames: ['outcome'],
     registers,
   })
-  const duration = new Histogram({
+  const countDuration = createTally({
     name: 'millrace_attempt_seconds',
     help: 'How long an attempt took.',
     buckets: attemptBuckets,
-    registers,
+    register,
   })
-  const latency = new Histogram({
+  const countLatency = createTally({
     name: 'millrace_delivery_latency_seconds',
     help: 'From publish to the receipt of events that were delivered at the first attempt.',
     buckets: latencyBuckets,
-    registers,
+    register,
   })
   // plain numbers, handed on when somebody asks: thousands a second are counted
   const outcomes: Partial<Record<AttemptReport['outcome']['kind'], number>> = {}
@@ -64,9 +66,9 @@ export function createMetrics({ db, clock, mode, sending }: MetricsOptions): Met
   return {
     onAttempt({ event, attempt, result, outcome }) {
       outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1
-      duration.observe(result.durationMs / 1000)
+      countDuration(result.durationMs / 1000)
       if (outcome.kind !== 'delivered' || attempt > 1) return
-      latency.observe(Math.max(0, clock.now() - event.publishedAt.getTime()) / 1000)
+      countLatency(Math.max(0, clock.now() - event.publishedAt.getTime()) / 1000)
     },
     async text() {
       setMode(mode())
@@ -74,7 +76,7 @@ export function createMetrics({ db, clock, mode, sending }: MetricsOptions): Met
       attempts.reset()
       for (const [outcome, count] of Object.entries(outcomes)) attempts.inc({ outcome }, count)
       if (mode() !== 'sleeping') setBacklog(await deliveryBacklog(db))
-      return registers[0]!.metrics()
+      return register.metrics()
     },
   }
 }

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { rowsTouched } from '../support/rows-touched.ts'
 import { createWorld, type World } from './support/world.ts'
 
 const token = '0190b3c4-0000-7000-8000-000000000001'
@@ -12,15 +13,6 @@ const flush = `select o_held, o_busy from millrace.flush_outcomes(
   json_build_array(json_build_object('id', $1::text, 'offset', $3::bigint, 'unit', 'a', 'state', 'retrying',
     'attempts', 1, 'delay', 5000, 'status', 500, 'error', 'answered 500', 'answer', '')),
   json_build_array(json_build_object('id', $1::text, 'unit', 'b')), null, 30000)`
-
-/** What this session has looked at and not yet reported. */
-async function touchedBy(client: pg.Client): Promise<{ scans: number; rows: number }> {
-  const { rows } = await client.query<{ scans: number; rows: number }>(
-    `select coalesce(sum(seq_scan), 0)::integer as scans, coalesce(sum(idx_tup_fetch), 0)::integer as rows
-      from pg_catalog.pg_stat_xact_user_tables where relname in ('webhooks', 'deliveries')`,
-  )
-  return rows[0]!
-}
 
 describe('a flush', () => {
   let world: World
@@ -44,14 +36,12 @@ describe('a flush', () => {
           select $1, i, 'u' || i, 'dead', 1 from generate_series(10, 20000) i`,
         [id],
       )
-      await client.query('begin')
-      const before = await touchedBy(client)
-      const { rows } = await client.query<{ o_held: string }>(flush, [id, token, 2])
-      expect(JSON.parse(rows[0]!.o_held)).toMatchObject([{ webhookId: id, state: 'active' }])
-      const after = await touchedBy(client)
-      await client.query('rollback')
-      expect(after.scans - before.scans).toBe(0)
-      expect(after.rows - before.rows).toBeLessThan(50)
+      const touched = await rowsTouched(client, ['webhooks', 'deliveries'], async () => {
+        const { rows } = await client.query<{ o_held: string }>(flush, [id, token, 2])
+        expect(JSON.parse(rows[0]!.o_held)).toMatchObject([{ webhookId: id, state: 'active' }])
+      })
+      expect(touched.scans).toBe(0)
+      expect(touched.rows).toBeLessThan(50)
     } finally {
       await client.end()
     }

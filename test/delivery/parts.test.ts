@@ -4,7 +4,7 @@ import { createChanges } from '../../src/webhooks/engine/changes.ts'
 import { createDueRetries } from '../../src/webhooks/engine/due-retries.ts'
 import type { DeliveryRow } from '../../src/webhooks/engine/flush-outcomes.ts'
 import { createLease } from '../../src/webhooks/engine/lease.ts'
-import { createLimiter } from '../../src/webhooks/engine/limiter.ts'
+import { createLimiter, type Place } from '../../src/webhooks/engine/limiter.ts'
 import { createPacing } from '../../src/webhooks/engine/pacing.ts'
 import { createPageReader } from '../../src/webhooks/engine/page-reader.ts'
 import { createSignal } from '../../src/webhooks/engine/signal.ts'
@@ -124,25 +124,27 @@ describe('the limiter', () => {
   it('bounds sends in all and per host, and lets what hangs no longer count (W4)', async () => {
     const clock = createDrivenClock()
     const limiter = createLimiter({ clock, total: 3, perHost: 2 })
-    const first = limiter.tryEnter('a')
-    expect([first, limiter.tryEnter('a')]).not.toContain(null)
-    expect(limiter.tryEnter('a')).toBeNull()
-    expect(limiter.tryEnter('b')).not.toBeNull()
-    expect(limiter.tryEnter('b')).toBeNull()
+    const [a, b] = [limiter.hold('a'), limiter.hold('b')]
+    const first = limiter.tryEnter(a)
+    expect([first, limiter.tryEnter(a)]).not.toContain(null)
+    expect(limiter.tryEnter(a)).toBeNull()
+    expect(limiter.tryEnter(b)).not.toBeNull()
+    expect(limiter.tryEnter(b)).toBeNull()
     let freed = 0
-    limiter.onFree('b', () => freed++)
+    limiter.onFree(b, () => freed++)
     await clock.advance(999)
-    expect([freed, limiter.tryEnter('b')]).toEqual([0, null])
+    expect([freed, limiter.tryEnter(b)]).toEqual([0, null])
     await clock.advance(1)
     expect(freed).toBe(1)
-    expect(limiter.tryEnter('a')).not.toBeNull()
+    expect(limiter.tryEnter(a)).not.toBeNull()
   })
 
   it('wakes no more than there are places, and everyone when nothing is on its way (W4)', () => {
     const limiter = createLimiter({ clock: createDrivenClock(), total: 2, perHost: 2 })
     const woken: string[] = []
-    const [a, b] = [limiter.tryEnter('a')!, limiter.tryEnter('b')!]
-    for (const name of ['a1', 'a2', 'b1', 'c1']) limiter.onFree(name.slice(0, 1), () => woken.push(name))
+    const [a, b] = ['a', 'b'].map((name) => limiter.tryEnter(limiter.hold(name))!) as [Place, Place]
+    for (const name of ['a1', 'a2', 'b1', 'c1'])
+      limiter.onFree(limiter.hold(name.slice(0, 1)), () => woken.push(name))
     limiter.leave(a)
     expect(woken).toEqual(['a1', 'b1'])
     limiter.leave(b)
@@ -152,10 +154,11 @@ describe('the limiter', () => {
   it('hands a place on to who has waited longest, however often they come back (W4)', () => {
     const limiter = createLimiter({ clock: createDrivenClock(), perHost: 1 })
     const taken: string[] = []
-    let place = limiter.tryEnter('a')!
+    const host = limiter.hold('a')
+    let place = limiter.tryEnter(host)!
     function want(name: string): void {
-      limiter.onFree('a', () => {
-        const got = limiter.tryEnter('a')
+      limiter.onFree(host, () => {
+        const got = limiter.tryEnter(host)
         if (got === null) return want(name)
         place = got
         taken.push(name)
@@ -165,6 +168,18 @@ describe('the limiter', () => {
     for (const name of ['x', 'y', 'z']) want(name)
     for (let n = 0; n < 7; n++) limiter.leave(place)
     expect(taken.join('')).toBe('xyzxyzx')
+  })
+
+  it('counts a host once as long as somebody holds it or sends to it, and forgets it then', () => {
+    const limiter = createLimiter({ clock: createDrivenClock(), perHost: 1 })
+    const host = limiter.hold('a')
+    expect(limiter.hold('a')).toBe(host)
+    const place = limiter.tryEnter(host)!
+    for (let users = 0; users < 2; users++) limiter.release(host)
+    expect(limiter.hold('a')).toBe(host)
+    limiter.release(host)
+    limiter.leave(place)
+    expect(limiter.hold('a')).not.toBe(host)
   })
 })
 

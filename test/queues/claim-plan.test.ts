@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { rowsTouched, type RowsTouched } from '../support/rows-touched.ts'
 import { openDb, type OpenDb } from './support.ts'
 
 let open: OpenDb
@@ -27,37 +28,27 @@ const settles = [
   `fail_messages($1, $2, $3, '{no}')`,
 ]
 
-interface Touched {
-  rows: number
-  scans: number
-}
-
 /** How many rows of the messages a claim and its settles looked at, in one transaction and session. */
-async function touchedBy(queue: string, limit: number): Promise<Touched> {
+async function touchedBy(queue: string, limit: number): Promise<RowsTouched> {
   const client = await open.pool.connect()
   try {
-    await client.query('begin')
-    const { rows } = await client.query<{ o_id: string; o_lease: string }>(
-      'select o_id, o_lease from millrace.claim_messages($1, $2, null, null) where o_id is not null',
-      [queue, limit],
-    )
-    expect(rows).toHaveLength(limit)
-    const leases = rows.map((row) => [row.o_id, row.o_lease])
-    for (const [index, call] of settles.entries()) {
-      const part = leases.filter((_, at) => at % settles.length === index)
-      await client.query(`select millrace.${call}`, [
-        queue,
-        part.map(([id]) => id),
-        part.map(([, lease]) => lease),
-      ])
-    }
-    const { rows: counted } = await client.query<{ rows: string; scans: string }>(
-      `select coalesce(idx_tup_fetch, 0) + seq_tup_read as rows, seq_scan as scans
-        from pg_catalog.pg_stat_xact_user_tables where relname = 'messages'`,
-    )
-    return { rows: Number(counted[0]!.rows), scans: Number(counted[0]!.scans) }
+    return await rowsTouched(client, ['messages'], async () => {
+      const { rows } = await client.query<{ o_id: string; o_lease: string }>(
+        'select o_id, o_lease from millrace.claim_messages($1, $2, null, null) where o_id is not null',
+        [queue, limit],
+      )
+      expect(rows).toHaveLength(limit)
+      const leases = rows.map((row) => [row.o_id, row.o_lease])
+      for (const [index, call] of settles.entries()) {
+        const part = leases.filter((_, at) => at % settles.length === index)
+        await client.query(`select millrace.${call}`, [
+          queue,
+          part.map(([id]) => id),
+          part.map(([, lease]) => lease),
+        ])
+      }
+    })
   } finally {
-    await client.query('rollback')
     client.release()
   }
 }

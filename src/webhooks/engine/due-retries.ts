@@ -8,6 +8,8 @@ export interface DueRetries {
   took(offset: number): void
   /** It was sent, or dropped to be loaded again. */
   gaveUp(offset: number): void
+  /** As long as nothing happens there is nothing to load. */
+  readonly idle: boolean
   /** Milliseconds until a load makes sense, 0: now; Infinity: not before something happens. */
   loadInMs(now: number): number
   /** From here on, only what `due` says counts: the load shows what it said before. */
@@ -33,8 +35,11 @@ export function createDueRetries(firstAt: number | null): DueRetries {
       inHand.delete(offset)
       touched?.add(offset)
     },
+    get idle() {
+      return touched !== null || dueAt === Infinity
+    },
     loadInMs(now) {
-      if (touched !== null) return Infinity
+      if (this.idle) return Infinity
       return Math.max(0, dueAt - now, inHand.size > 0 ? loadedAt + pauseMs - now : 0)
     },
     beginLoad(now) {

@@ -30,13 +30,17 @@ export function createFlusher(options: FlusherOptions): Flusher {
   const { clock } = options
   let timer: TimerHandle | null = null
   let dueAt = Infinity
+  /** In how many milliseconds it was wished for then: the same wish made later cannot be earlier. */
+  let dueWithin = Infinity
   let running = false
   let closed = false
 
   function request(withinMs: number): void {
+    if (closed || withinMs >= dueWithin) return
     const at = clock.now() + withinMs
-    if (closed || at >= dueAt) return
+    if (at >= dueAt) return
     dueAt = at
+    dueWithin = withinMs
     if (running) return
     if (timer !== null) clock.clearTimeout(timer)
     timer = clock.setTimeout(run, withinMs)
@@ -44,12 +48,12 @@ export function createFlusher(options: FlusherOptions): Flusher {
 
   function run(): void {
     timer = null
-    dueAt = Infinity
+    dueAt = dueWithin = Infinity
     running = true
     void flushOnce(options).then((again) => {
       running = false
       const wished = dueAt
-      dueAt = Infinity
+      dueAt = dueWithin = Infinity
       if (again !== null) request(again)
       if (wished !== Infinity) request(Math.max(0, wished - clock.now()))
     })

@@ -11,7 +11,7 @@ import { createLaneFlushing, rowOf, type FlyingFlush, type LaneFlushing } from '
 import type { LaneServices } from './lane-services.ts'
 import { createLease, type Lease } from './lease.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
-import { queueUpFor, type Place } from './limiter.ts'
+import { queueUpFor, type Host, type Place } from './limiter.ts'
 import { matcherOf } from './matcher.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
@@ -37,7 +37,7 @@ export class Lane {
   readonly #pacing: Pacing
   readonly #changes = createChanges()
   readonly #matches: (event: StoredEvent) => boolean
-  readonly #host: string
+  readonly #host: Host
   readonly #sending = createSending()
   /** Breaks off what is being sent. */
   readonly #cancel = createCancel()
@@ -69,7 +69,7 @@ export class Lane {
     this.#cursor = createCursor(services.reader, webhook.stream, this.#signal.fire)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = matcherOf(webhook)
-    this.#host = new URL(webhook.url).host
+    this.#host = services.limiter.hold(new URL(webhook.url).host)
     this.#queueUp = queueUpFor(services.limiter, this.#host, () => this.#placeFree())
     this.#recorded = createRecorded({
       webhook,
@@ -106,6 +106,7 @@ export class Lane {
     this.#services.requestRelease(this.#stopped)
     while (this.#phase === 'releasing') await this.#signal.wait()
     this.#alarm.cancel()
+    this.#services.limiter.release(this.#host)
   }
 
   /** Does what can be done now. */
@@ -304,7 +305,7 @@ export class Lane {
   }
 
   #placeFree(): void {
-    this.#heedChange()
+    if (this.#isOpen()) this.#heedChange()
     this.#dispatch()
     if (!this.#isBusy()) this.#signal.fire()
   }

@@ -3,9 +3,20 @@ import { createLinkedList, type Link, type LinkedList } from '../linked-list.ts'
 import { createAlarm } from './alarm.ts'
 import { unlimited, type Allowance } from './allowance.ts'
 
+/** A host as the limiter keeps it, so that it is looked up once for thousands of sends. */
+export interface Host {
+  readonly name: string
+  /** Lanes that hold it. */
+  users: number
+  /** Places taken that count. */
+  taken: number
+  /** Who waits for one. */
+  readonly waiting: LinkedList<() => void>
+}
+
 /** A place that a send has taken. */
 export interface Place {
-  readonly host: string
+  readonly host: Host
   readonly since: number
   /** Where it stands among those that count against the bounds; null: it counts no longer. */
   link: Link<Place> | null
@@ -13,11 +24,14 @@ export interface Place {
 
 /** Bounds how many sends run at once, in all and to each host. */
 export interface Limiter {
+  /** The host of that name, until `release`. */
+  hold(name: string): Host
+  release(host: Host): void
   /** Takes a place for a send to the host; null when none is free. */
-  tryEnter(host: string): Place | null
+  tryEnter(host: Host): Place | null
   leave(place: Place): void
   /** Calls back once, when a place for the host may have come free; who has waited longest first. */
-  onFree(host: string, callback: () => void): void
+  onFree(host: Host, callback: () => void): void
   /** Places that are taken, also by sends that no longer count. */
   readonly taken: number
   /** No place will come free any more: the platform's requests are spent. */
@@ -42,8 +56,9 @@ const maxSlow = 4_096
 
 export function createLimiter(options: LimiterOptions): Limiter {
   const { clock, total = 256, perHost = 128, allowance = unlimited } = options
-  const perHostNow = new Map<string, number>()
-  const waiting = new Map<string, LinkedList<() => void>>()
+  const hosts = new Map<string, Host>()
+  /** Those for which somebody waits. */
+  const wanted = new Set<Host>()
   /** Those that count, in the order in which they were taken. */
   const places = createLinkedList<Place>()
   let slow = 0
@@ -51,14 +66,17 @@ export function createLimiter(options: LimiterOptions): Limiter {
     if (discountSlow()) wakeAll()
   })
 
-  const isFull = (host: string): boolean => places.size >= total || (perHostNow.get(host) ?? 0) >= perHost
+  const isFull = (host: Host): boolean => places.size >= total || host.taken >= perHost
 
   function discount(place: Place): void {
     if (place.link !== null) places.remove(place.link)
     place.link = null
-    const here = (perHostNow.get(place.host) ?? 1) - 1
-    if (here === 0) perHostNow.delete(place.host)
-    else perHostNow.set(place.host, here)
+    place.host.taken--
+    forget(place.host)
+  }
+
+  function forget({ name, users, taken }: Host): void {
+    if (users === 0 && taken === 0) hosts.delete(name)
   }
 
   /** A platform that counts requests counts connections too: there the bounds hold for everyone. */
@@ -68,7 +86,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     for (let first = places.first; first !== null; first = places.first) {
       const left = first.value.since + slowMs - clock.now()
       if (left > 0) {
-        if (waiting.size > 0) alarm.ring(left)
+        if (wanted.size > 0) alarm.ring(left)
         break
       }
       if (slow >= maxSlow) break
@@ -82,24 +100,34 @@ export function createLimiter(options: LimiterOptions): Limiter {
    * Wakes as many as there are places: a thousand that fight over one would cost a thousand looks each time. Whoever
    * wants another place after that stands at the end.
    */
-  function wake(host: string, count: number): void {
-    const callbacks = waiting.get(host)
-    if (callbacks === undefined) return
-    for (let left = Math.min(count, callbacks.size); left > 0 && !isFull(host); left--) callbacks.take()?.()
-    if (callbacks.size === 0 && waiting.get(host) === callbacks) waiting.delete(host)
+  function wake(host: Host, count: number): void {
+    const { waiting } = host
+    if (waiting.size === 0) return
+    for (let left = Math.min(count, waiting.size); left > 0 && !isFull(host); left--) waiting.take()?.()
+    if (waiting.size === 0) wanted.delete(host)
   }
 
   function wakeAll(): void {
-    for (const host of [...waiting.keys()]) wake(host, Infinity)
+    for (const host of [...wanted]) wake(host, Infinity)
   }
 
   return {
+    hold(name) {
+      const host = hosts.get(name) ?? { name, users: 0, taken: 0, waiting: createLinkedList() }
+      hosts.set(name, host)
+      host.users++
+      return host
+    },
+    release(host) {
+      host.users--
+      forget(host)
+    },
     tryEnter(host) {
       if (allowance.low || (isFull(host) && !(discountSlow() && !isFull(host)))) return null
       if (!allowance.spend()) return null
       const place: Place = { host, since: clock.now(), link: null }
       place.link = places.add(place)
-      perHostNow.set(host, (perHostNow.get(host) ?? 0) + 1)
+      host.taken++
       return place
     },
     leave(place) {
@@ -108,8 +136,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
       else slow--
       // with nothing on its way nobody else would wake those who wait
       if (places.size + slow === 0) return wakeAll()
-      wake(place.host, Math.min(perHost - (perHostNow.get(place.host) ?? 0), total - places.size))
-      const other = wasFull ? [...waiting.keys()].find((host) => host !== place.host) : undefined
+      wake(place.host, Math.min(perHost - place.host.taken, total - places.size))
+      const other = wasFull ? [...wanted].find((host) => host !== place.host) : undefined
       if (other !== undefined) wake(other, 1)
     },
     get taken() {
@@ -119,16 +147,15 @@ export function createLimiter(options: LimiterOptions): Limiter {
       return allowance.low
     },
     onFree(host, callback) {
-      const callbacks = waiting.get(host) ?? createLinkedList<() => void>()
-      callbacks.add(callback)
-      waiting.set(host, callbacks)
+      host.waiting.add(callback)
+      wanted.add(host)
       discountSlow()
     },
   }
 }
 
 /** Returns a function that waits for a place at the host, once at a time, and calls back when it is worth another try. */
-export function queueUpFor(limiter: Limiter, host: string, onFree: () => void): () => void {
+export function queueUpFor(limiter: Limiter, host: Host, onFree: () => void): () => void {
   let waits = false
   const call = (): void => {
     waits = false

@@ -151,6 +151,8 @@ export function createRecorded(options: RecordedOptions): Recorded {
       retries.endLoad()
     },
     load() {
+      // nearly every event asks, and nearly none is in trouble
+      if (retries.idle && !units.reloadsWanted) return
       const now = services.clock.now()
       if (now < pausedUntil) return alarm.ring(pausedUntil - now)
       reloadUnits()

@@ -16,8 +16,8 @@ export interface Item {
 }
 
 interface Unit {
-  /** What stands behind the one that is being sent. */
-  queue: LinkedList<Item>
+  /** What stands behind the one that is being sent; null: nothing ever did. */
+  queue: LinkedList<Item> | null
   active: boolean
   /** Something of it is in `deliveries`: what comes later has to go there too. */
   troubled: boolean
@@ -92,7 +92,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
   }
 
   function schedule(unit: Unit): void {
-    const item = unit.active ? undefined : unit.queue.take()
+    const item = unit.active ? undefined : unit.queue?.take()
     if (item === undefined) return
     unit.active = true
     ready.add(item)
@@ -120,8 +120,11 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.grew = true
       return 'blocked'
     }
-    unit.queue.add(item)
-    schedule(unit)
+    if (unit.active) (unit.queue ??= createLinkedList()).add(item)
+    else {
+      unit.active = true
+      ready.add(item)
+    }
     return 'accepted'
   }
 
@@ -140,8 +143,9 @@ export function createUnits(inTrouble: readonly string[]): Units {
     const unit = units.get(name)
     if (unit === undefined) return
     unit.active = false
-    if (unit.queue.size > 0) schedule(unit)
+    if (hasQueued(unit)) schedule(unit)
     else if (unit.troubled) setReload(name, 'wanted')
+    else if (unit.reload === 'no') units.delete(name)
     else end(name)
   }
 
@@ -159,8 +163,8 @@ export function createUnits(inTrouble: readonly string[]): Units {
         ready.add(item)
         return 'accepted'
       }
-      const unit = units.get(item.unit) ?? createUnit()
-      units.set(item.unit, unit)
+      let unit = units.get(item.unit)
+      if (unit === undefined) units.set(item.unit, (unit = createUnit()))
       return takeInto(unit, item)
     },
     next: () => ready.take(),
@@ -177,7 +181,7 @@ export function createUnits(inTrouble: readonly string[]): Units {
       unit.active = false
       trouble(unit)
       const behind: Item[] = []
-      for (let item = unit.queue.take(); item !== undefined; item = unit.queue.take()) behind.push(item)
+      for (let next = unit.queue?.take(); next !== undefined; next = unit.queue?.take()) behind.push(next)
       return behind
     },
     takeReloads(isReady, limit = Infinity) {
@@ -197,13 +201,13 @@ export function createUnits(inTrouble: readonly string[]): Units {
     waits: (name) => setReload(name, 'no'),
     isAtRest(name) {
       const unit = units.get(name)
-      return unit === undefined || (!unit.active && unit.reload === 'no' && unit.queue.size === 0)
+      return unit === undefined || (!unit.active && unit.reload === 'no' && !hasQueued(unit))
     },
     loaded,
     clear() {
       while (ready.take() !== undefined);
       for (const [name, unit] of units) {
-        unit.queue = createLinkedList()
+        unit.queue = null
         unit.active = false
         if (!unit.troubled) end(name)
       }
@@ -220,6 +224,10 @@ export function createUnits(inTrouble: readonly string[]): Units {
   }
 }
 
+function hasQueued({ queue }: Unit): boolean {
+  return queue !== null && queue.size > 0
+}
+
 function createUnit(): Unit {
-  return { queue: createLinkedList(), active: false, troubled: false, reload: 'no', grew: false }
+  return { queue: null, active: false, troubled: false, reload: 'no', grew: false }
 }
