@@ -2,6 +2,7 @@ import type { Client, Dispatcher } from 'undici'
 import { collectAnswer, loggedBody, type AnswerCollector } from './answer-text.ts'
 import type { Link, LinkedList } from './linked-list.ts'
 import type { Connections } from './node-connections.ts'
+import type { Deadlines, RunningDeadline } from './node-deadlines.ts'
 import { toSendFailure, type AttemptEnd } from './send-error.ts'
 import { prepareHeaders } from './send-request.ts'
 import type { SendRequest, SendResult } from './sender.ts'
@@ -18,6 +19,7 @@ export interface Exchanges {
   connections: Connections
   /** All that are under way. */
   underWay: LinkedList<Exchange>
+  deadlines: Deadlines
   /** A clock that never goes back, in milliseconds. */
   nowMs: () => number
 }
@@ -32,7 +34,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #request: SendRequest
   readonly #shared: Exchanges
   readonly #startMs: number
-  readonly #timer: ReturnType<typeof setTimeout>
+  readonly #deadline: RunningDeadline
   readonly #place: Link<Exchange>
   readonly #link: Link<() => void> | null
   /** Most answers have no body. */
@@ -51,7 +53,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#startMs = shared.nowMs()
     this.#place = shared.underWay.add(this)
     this.result = new Promise((resolve) => void (this.#settle = resolve))
-    this.#timer = setTimeout(() => this.#end('timeout'), request.timeoutMs)
+    this.#deadline = shared.deadlines.start(request.timeoutMs, () => this.#end('timeout'))
     this.#link = request.cancel?.add(() => this.abort()) ?? null
     if (request.cancel?.cancelled === true) this.abort()
   }
@@ -131,7 +133,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#settle === null) return
     const settle = this.#settle
     this.#settle = null
-    clearTimeout(this.#timer)
+    this.#shared.deadlines.clear(this.#deadline)
     this.#shared.underWay.remove(this.#place)
     if (this.#link !== null) this.#request.cancel?.delete(this.#link)
     settle(result)

@@ -1,5 +1,6 @@
 import { createLinkedList } from './linked-list.ts'
 import { createConnections } from './node-connections.ts'
+import { createDeadlines } from './node-deadlines.ts'
 import { Exchange, type Destination, type Exchanges } from './node-exchange.ts'
 import type { ResolveName } from './node-resolve.ts'
 import { createGuardedConnector } from './node-target-guard.ts'
@@ -27,6 +28,7 @@ const keepAliveMs = 4_000
  * every connection, follows no redirect and reads no proxy from the environment.
  */
 export function createNodeSender(options: NodeSenderOptions): Sender {
+  const nowMs = options.monotonicMs ?? (() => performance.now())
   const shared: Exchanges = {
     connections: createConnections({
       connect: createGuardedConnector({ ...options, connectTimeoutMs }),
@@ -35,7 +37,8 @@ export function createNodeSender(options: NodeSenderOptions): Sender {
       bodyTimeout: 0,
     }),
     underWay: createLinkedList(),
-    nowMs: options.monotonicMs ?? (() => performance.now()),
+    deadlines: createDeadlines(nowMs),
+    nowMs,
   }
   const checkTarget = createTargetCheck(options.policy)
   let closed = false

@@ -16,7 +16,7 @@ import { matcherOf } from './matcher.ts'
 import { createPacing, type Pacing } from './pacing.ts'
 import { recordOutcome } from './record-outcome.ts'
 import { createRecorded, type Recorded } from './recorded.ts'
-import { createSending } from './sending.ts'
+import { createSending, type SendingLink } from './sending.ts'
 import { createSignal, type Signal } from './signal.ts'
 import { createUnits, itemOf, type Item, type Units } from './units.ts'
 import { createValidity, type Validity } from './validity.ts'
@@ -295,7 +295,7 @@ export class Lane {
       if (place === null) return this.#awaitPlace()
       const item = this.#phase === 'stopping' ? this.#units.nextBelow(this.#finishBelow) : this.#units.next()
       if (item === undefined) return this.#services.limiter.leave(place)
-      void this.#send(item, place)
+      this.#send(item, place)
     }
   }
 
@@ -310,17 +310,18 @@ export class Lane {
     if (!this.#isBusy()) this.#signal.fire()
   }
 
-  async #send(item: Item, place: Place): Promise<void> {
+  #send(item: Item, place: Place): void {
     this.#pacing.sent()
     this.#sent = true
     const link = this.#sending.add(item, place.since)
-    let result: SendResult
-    try {
-      result = await this.#services.deliver(this.webhook, item.event, this.#cancel)
-    } catch (error) {
-      // it must not end the process, nor stay open for ever
-      result = brokenAttempt(error)
-    }
+    const end = (result: SendResult): void => this.#sentTo(item, place, link, result)
+    // what breaks must not end the process, nor stay open for ever
+    this.#services
+      .deliver(this.webhook, item.event, this.#cancel)
+      .then(end, (error) => end(brokenAttempt(error)))
+  }
+
+  #sentTo(item: Item, place: Place, link: SendingLink, result: SendResult): void {
     this.#sending.remove(link)
     this.#recorded.gaveUp(item)
     this.#services.limiter.leave(place)

@@ -1,15 +1,13 @@
 import { createLinkedList, type Link } from '../linked-list.ts'
 import type { Item } from './units.ts'
 
-interface Sent {
-  item: Item
-  since: number
-}
+/** An item that is being sent. */
+export type SendingLink = Link<{ item: Item; since: number }>
 
 /** What a lane is sending, the oldest first. */
 export interface Sending {
-  add(item: Item, since: number): Link<Sent>
-  remove(link: Link<Sent>): void
+  add(item: Item, since: number): SendingLink
+  remove(link: SendingLink): void
   /** The highest offset of those that were taken from the stream; 0: there is none. */
   furthest(): number
   /** Those that were begun at `time` or before. */
@@ -18,7 +16,7 @@ export interface Sending {
 }
 
 export function createSending(): Sending {
-  const sent = createLinkedList<Sent>()
+  const sent = createLinkedList<SendingLink['value']>()
   return {
     add: (item, since) => sent.add({ item, since }),
     remove: (link) => sent.remove(link),
