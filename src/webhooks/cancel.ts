@@ -11,22 +11,25 @@ export interface Cancel {
 }
 
 export function createCancel(): Cancel {
-  const callbacks = createLinkedList<() => void>()
-  let cancelled = false
-  return {
-    get cancelled() {
-      return cancelled
-    },
-    cancel() {
-      cancelled = true
-      while (callbacks.first !== null) {
-        const { value } = callbacks.first
-        callbacks.remove(callbacks.first)
-        value()
-      }
-    },
-    add: (callback) => callbacks.add(callback),
-    delete: (link) => callbacks.remove(link),
+  return new Callbacks()
+}
+
+class Callbacks implements Cancel {
+  cancelled = false
+  readonly #callbacks = createLinkedList<() => void>()
+
+  cancel(): void {
+    this.cancelled = true
+    for (let callback = this.#callbacks.take(); callback !== undefined; callback = this.#callbacks.take())
+      callback()
+  }
+
+  add(callback: () => void): Link<() => void> {
+    return this.#callbacks.add(callback)
+  }
+
+  delete(link: Link<() => void>): void {
+    this.#callbacks.remove(link)
   }
 }
 

@@ -7,26 +7,34 @@ export interface Alarm {
 }
 
 export function createAlarm(clock: Clock, onRing: () => void): Alarm {
-  let timer: TimerHandle | null = null
-  let dueAt = Infinity
+  return new ClockAlarm(clock, onRing)
+}
 
-  function cancel(): void {
-    if (timer !== null) clock.clearTimeout(timer)
-    timer = null
-    dueAt = Infinity
+class ClockAlarm implements Alarm {
+  readonly #clock: Clock
+  readonly #onRing: () => void
+  #timer: TimerHandle | null = null
+  #dueAt = Infinity
+
+  constructor(clock: Clock, onRing: () => void) {
+    this.#clock = clock
+    this.#onRing = onRing
   }
 
-  return {
-    ring(inMs) {
-      const at = clock.now() + inMs
-      if (at >= dueAt) return
-      cancel()
-      dueAt = at
-      timer = clock.setTimeout(() => {
-        cancel()
-        onRing()
-      }, inMs)
-    },
-    cancel,
+  ring(inMs: number): void {
+    const at = this.#clock.now() + inMs
+    if (at >= this.#dueAt) return
+    this.cancel()
+    this.#dueAt = at
+    this.#timer = this.#clock.setTimeout(() => {
+      this.cancel()
+      this.#onRing()
+    }, inMs)
+  }
+
+  cancel(): void {
+    if (this.#timer !== null) this.#clock.clearTimeout(this.#timer)
+    this.#timer = null
+    this.#dueAt = Infinity
   }
 }

@@ -46,59 +46,103 @@ function empty(): TakenChanges {
 }
 
 export function createChanges(): Changes {
-  let pending = empty()
-  let flying: TakenChanges | null = null
+  return new Collected()
+}
 
-  function some(unit: string, test: (row: DeliveryRow) => boolean): boolean {
-    for (const row of pending.rows.values()) if (row.unit === unit && test(row)) return true
-    for (const row of flying?.rows.values() ?? []) if (row.unit === unit && test(row)) return true
-    return false
+/** What most flushes take: nothing but that there was a success. Nobody writes to it. */
+const nothing: TakenChanges = empty()
+
+class Collected implements Changes {
+  #pending = empty()
+  #flying: TakenChanges | null = null
+
+  put(row: DeliveryRow): void {
+    this.#pending.rows.set(row.offset, row)
   }
 
-  return {
-    put: (row) => void pending.rows.set(row.offset, row),
-    promote: (unit) => void pending.promote.add(unit),
-    keepHead: (unit) => void pending.promote.delete(unit),
-    succeeded() {
-      pending.succeeded = true
-      pending.failed = false
-    },
-    failed: () => void (pending.failed = true),
-    log: (line) => void pending.log.push(line),
-    disable: (reason) => void (pending.disable ??= reason),
-    hasRowsOf: (unit) => some(unit, () => true),
-    hasOutcomesOf: (unit) => some(unit, (row) => row.state !== 'blocked'),
-    has: (offset) => pending.rows.has(offset) || flying?.rows.has(offset) === true,
-    get size() {
-      return pending.rows.size
-    },
-    get flying() {
-      return flying !== null
-    },
-    get dirty() {
-      return (
-        pending.rows.size > 0 ||
-        pending.promote.size > 0 ||
-        pending.log.length > 0 ||
-        pending.disable !== null
-      )
-    },
-    take() {
-      flying = pending
-      pending = empty()
-      return flying
-    },
-    giveBack(taken) {
-      flying = null
-      pending = {
-        rows: new Map([...taken.rows, ...pending.rows]),
-        promote: new Set([...taken.promote, ...pending.promote]),
-        log: [...taken.log, ...pending.log],
-        succeeded: taken.succeeded || pending.succeeded,
-        failed: pending.failed || (taken.failed && !pending.succeeded),
-        disable: taken.disable ?? pending.disable,
-      }
-    },
-    written: () => void (flying = null),
+  promote(unit: string): void {
+    this.#pending.promote.add(unit)
+  }
+
+  keepHead(unit: string): void {
+    this.#pending.promote.delete(unit)
+  }
+
+  succeeded(): void {
+    this.#pending.succeeded = true
+    this.#pending.failed = false
+  }
+
+  failed(): void {
+    this.#pending.failed = true
+  }
+
+  log(line: AttemptRow): void {
+    this.#pending.log.push(line)
+  }
+
+  disable(reason: string): void {
+    this.#pending.disable ??= reason
+  }
+
+  hasRowsOf(unit: string): boolean {
+    return this.#some(unit, () => true)
+  }
+
+  hasOutcomesOf(unit: string): boolean {
+    return this.#some(unit, (row) => row.state !== 'blocked')
+  }
+
+  has(offset: number): boolean {
+    return this.#pending.rows.has(offset) || this.#flying?.rows.has(offset) === true
+  }
+
+  get size(): number {
+    return this.#pending.rows.size
+  }
+
+  get flying(): boolean {
+    return this.#flying !== null
+  }
+
+  get dirty(): boolean {
+    const { rows, promote, log, disable } = this.#pending
+    return rows.size > 0 || promote.size > 0 || log.length > 0 || disable !== null
+  }
+
+  take(): TakenChanges {
+    if (this.dirty) {
+      this.#flying = this.#pending
+      this.#pending = empty()
+      return this.#flying
+    }
+    const { succeeded, failed } = this.#pending
+    this.#pending.succeeded = false
+    this.#pending.failed = false
+    this.#flying = { ...nothing, succeeded, failed }
+    return this.#flying
+  }
+
+  giveBack(taken: TakenChanges): void {
+    const pending = this.#pending
+    this.#flying = null
+    this.#pending = {
+      rows: new Map([...taken.rows, ...pending.rows]),
+      promote: new Set([...taken.promote, ...pending.promote]),
+      log: [...taken.log, ...pending.log],
+      succeeded: taken.succeeded || pending.succeeded,
+      failed: pending.failed || (taken.failed && !pending.succeeded),
+      disable: taken.disable ?? pending.disable,
+    }
+  }
+
+  written(): void {
+    this.#flying = null
+  }
+
+  #some(unit: string, test: (row: DeliveryRow) => boolean): boolean {
+    for (const row of this.#pending.rows.values()) if (row.unit === unit && test(row)) return true
+    for (const row of this.#flying?.rows.values() ?? []) if (row.unit === unit && test(row)) return true
+    return false
   }
 }

@@ -20,58 +20,73 @@ export interface Cursor {
 
 /** @param onRead called when a page that `next` asked for has come, or has failed to */
 export function createCursor(reader: PageReader, stream: string, onRead: () => void): Cursor {
-  let page: SharedPage | null = null
-  let at = 0
-  let atEnd = false
-  let reading: object | null = null
-  let failure: { error: unknown } | null = null
+  return new PageCursor(reader, stream, onRead)
+}
 
-  function leave(done: SharedPage): { readTo: number } {
-    atEnd = !done.more && done.generation === reader.generation(stream)
-    page = null
+class PageCursor implements Cursor {
+  atEnd = false
+  readonly #reader: PageReader
+  readonly #stream: string
+  readonly #onRead: () => void
+  #page: SharedPage | null = null
+  #at = 0
+  #reading: object | null = null
+  #failure: { error: unknown } | null = null
+
+  constructor(reader: PageReader, stream: string, onRead: () => void) {
+    this.#reader = reader
+    this.#stream = stream
+    this.#onRead = onRead
+  }
+
+  next(after: number): StoredEvent | { readTo: number } | null {
+    this.#throwFailure()
+    if (this.#page === null && this.#reading === null) {
+      this.#page = this.#reader.peek(this.#stream, after)
+      this.#at = 0
+      if (this.#page === null) this.#read(after)
+    }
+    if (this.#page === null) return null
+    return this.#page.events[this.#at++] ?? this.#leave(this.#page)
+  }
+
+  wake(): void {
+    this.atEnd = false
+  }
+
+  rewind(): void {
+    this.#page = null
+    this.#reading = null
+    this.#failure = null
+    this.atEnd = false
+  }
+
+  #leave(done: SharedPage): { readTo: number } {
+    this.atEnd = !done.more && done.generation === this.#reader.generation(this.#stream)
+    this.#page = null
     return { readTo: done.next }
   }
 
-  function read(after: number): void {
-    const mine = (reading = {})
-    const end = (take: () => void) => (): void => {
-      if (reading !== mine) return
-      reading = null
-      take()
-      onRead()
+  #read(after: number): void {
+    const mine = (this.#reading = {})
+    const end = (page: SharedPage | null, failure: { error: unknown } | null): void => {
+      if (this.#reading !== mine) return
+      this.#reading = null
+      this.#page = page
+      this.#at = 0
+      this.#failure = failure
+      this.#onRead()
     }
-    reader.read(stream, after).then(
-      (read) => end(() => ([page, at] = [read, 0]))(),
-      (error: unknown) => end(() => (failure = { error }))(),
+    this.#reader.read(this.#stream, after).then(
+      (page) => end(page, null),
+      (error: unknown) => end(null, { error }),
     )
   }
 
-  function throwFailure(): void {
-    if (failure === null) return
-    const { error } = failure
-    failure = null
+  #throwFailure(): void {
+    if (this.#failure === null) return
+    const { error } = this.#failure
+    this.#failure = null
     throw error
-  }
-
-  return {
-    get atEnd() {
-      return atEnd
-    },
-    next(after) {
-      throwFailure()
-      if (page === null && reading === null) {
-        page = reader.peek(stream, after)
-        at = 0
-        if (page === null) read(after)
-      }
-      return page === null ? null : (page.events[at++] ?? leave(page))
-    },
-    wake: () => void (atEnd = false),
-    rewind() {
-      page = null
-      reading = null
-      failure = null
-      atEnd = false
-    },
   }
 }

@@ -23,31 +23,52 @@ export interface DueRetries {
 const pauseMs = 1_000
 
 export function createDueRetries(firstAt: number | null): DueRetries {
-  const inHand = new Set<number>()
-  let dueAt = firstAt ?? Infinity
-  let loadedAt = 0
-  let touched: Set<number> | null = null
+  return new Retries(firstAt)
+}
 
-  return {
-    due: (at) => void (dueAt = at ?? Infinity),
-    took: (offset) => void inHand.add(offset),
-    gaveUp(offset) {
-      inHand.delete(offset)
-      touched?.add(offset)
-    },
-    get idle() {
-      return touched !== null || dueAt === Infinity
-    },
-    loadInMs(now) {
-      if (this.idle) return Infinity
-      return Math.max(0, dueAt - now, inHand.size > 0 ? loadedAt + pauseMs - now : 0)
-    },
-    beginLoad(now) {
-      loadedAt = now
-      dueAt = Infinity
-      touched = new Set(inHand)
-    },
-    endLoad: () => void (touched = null),
-    isFresh: (offset) => !inHand.has(offset) && !touched?.has(offset),
+class Retries implements DueRetries {
+  readonly #inHand = new Set<number>()
+  #dueAt: number
+  #loadedAt = 0
+  #touched: Set<number> | null = null
+
+  constructor(firstAt: number | null) {
+    this.#dueAt = firstAt ?? Infinity
+  }
+
+  due(at: number | null): void {
+    this.#dueAt = at ?? Infinity
+  }
+
+  took(offset: number): void {
+    this.#inHand.add(offset)
+  }
+
+  gaveUp(offset: number): void {
+    this.#inHand.delete(offset)
+    this.#touched?.add(offset)
+  }
+
+  get idle(): boolean {
+    return this.#touched !== null || this.#dueAt === Infinity
+  }
+
+  loadInMs(now: number): number {
+    if (this.idle) return Infinity
+    return Math.max(0, this.#dueAt - now, this.#inHand.size > 0 ? this.#loadedAt + pauseMs - now : 0)
+  }
+
+  beginLoad(now: number): void {
+    this.#loadedAt = now
+    this.#dueAt = Infinity
+    this.#touched = new Set(this.#inHand)
+  }
+
+  endLoad(): void {
+    this.#touched = null
+  }
+
+  isFresh(offset: number): boolean {
+    return !this.#inHand.has(offset) && !this.#touched?.has(offset)
   }
 }

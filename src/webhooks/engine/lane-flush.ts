@@ -29,23 +29,43 @@ export interface LaneFlushingOptions {
 }
 
 export function createLaneFlushing(options: LaneFlushingOptions): LaneFlushing {
-  const { webhook, token, changes, window } = options
-  let stored = { offset: webhook.offset, saturated: webhook.saturated }
-  return {
-    take(lease) {
-      const now = { offset: window.lowWater(), saturated: options.isSaturated() }
-      const moved = now.offset !== stored.offset || now.saturated !== stored.saturated
-      if (!lease.renew && !lease.release && !moved && !changes.dirty) return null
-      stored = now
-      const taken = changes.take()
-      return { taken, flush: toFlush({ webhookId: webhook.id, token, ...lease, ...now }, taken) }
-    },
-    failed(taken) {
-      changes.giveBack(taken)
-      stored = { ...stored, offset: -1 }
-    },
+  return new LaneParts(options)
+}
+
+class LaneParts implements LaneFlushing {
+  readonly #options: LaneFlushingOptions
+  #offset: number
+  #saturated: boolean
+
+  constructor(options: LaneFlushingOptions) {
+    this.#options = options
+    this.#offset = options.webhook.offset
+    this.#saturated = options.webhook.saturated
+  }
+
+  take({ renew, release }: Pick<LaneFlush, 'renew' | 'release'>): FlyingFlush | null {
+    const { webhook, token, changes, window } = this.#options
+    const offset = window.lowWater()
+    const saturated = this.#options.isSaturated()
+    const moved = offset !== this.#offset || saturated !== this.#saturated
+    if (!renew && !release && !moved && !changes.dirty) return null
+    this.#offset = offset
+    this.#saturated = saturated
+    const taken = changes.take()
+    return {
+      taken,
+      flush: toFlush({ webhookId: webhook.id, token, renew, release, offset, saturated }, taken),
+    }
+  }
+
+  failed(taken: TakenChanges): void {
+    this.#options.changes.giveBack(taken)
+    this.#offset = -1
   }
 }
+
+/** Most flushes of most lanes carry none. */
+const none: never[] = []
 
 /** Puts a lane's changes into the form that the flush statement takes. */
 function toFlush(
@@ -59,8 +79,8 @@ function toFlush(
     failed,
     disable,
     log,
-    rows: [...taken.rows.values()],
-    promote: [...taken.promote],
+    rows: taken.rows.size === 0 ? none : [...taken.rows.values()],
+    promote: taken.promote.size === 0 ? none : [...taken.promote],
   }
 }
 

@@ -63,10 +63,11 @@ export class Lane {
     this.#validity = createValidity(services.clock, webhook, leasedAt, services.settings.spillAfterMs)
     this.#services = services
     this.#signal = createSignal(services.clock)
-    this.#alarm = createAlarm(services.clock, () => this.#signal.fire())
+    const look = (): void => this.look()
+    this.#alarm = createAlarm(services.clock, look)
     this.#window = createWindow(webhook.offset)
     this.#units = createUnits(webhook.units)
-    this.#cursor = createCursor(services.reader, webhook.stream, this.#signal.fire)
+    this.#cursor = createCursor(services.reader, webhook.stream, look)
     this.#pacing = createPacing(services.clock, webhook.rateLimit, services.settings.maxConcurrency)
     this.#matches = matcherOf(webhook)
     this.#host = services.limiter.hold(new URL(webhook.url).host)
@@ -78,7 +79,7 @@ export class Lane {
       changes: this.#changes,
       units: this.#units,
       alarm: this.#alarm,
-      onLoaded: this.#signal.fire,
+      onLoaded: look,
     })
     this.#flushing = createLaneFlushing({
       webhook,

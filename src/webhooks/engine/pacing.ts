@@ -15,18 +15,36 @@ const probeAfterFailures = 10
 
 /** @param rateLimit requests per second; null: no limit */
 export function createPacing(clock: Clock, rateLimit: number | null, maxConcurrency: number): Pacing {
-  const gapMs = rateLimit === null ? 0 : 1000 / rateLimit
-  let nextAt = 0
-  let failures = 0
+  return new Pace(clock, rateLimit, maxConcurrency)
+}
 
-  return {
-    concurrency: () => (failures >= probeAfterFailures ? 1 : maxConcurrency),
-    waitMs: () => (gapMs === 0 ? 0 : Math.max(0, Math.ceil(nextAt - clock.now()))),
-    sent() {
-      if (gapMs > 0) nextAt = Math.max(nextAt, clock.now() - gapMs) + gapMs
-    },
-    outcome(delivered) {
-      failures = delivered ? 0 : failures + 1
-    },
+class Pace implements Pacing {
+  readonly #clock: Clock
+  readonly #gapMs: number
+  readonly #maxConcurrency: number
+  #nextAt = 0
+  #failures = 0
+
+  constructor(clock: Clock, rateLimit: number | null, maxConcurrency: number) {
+    this.#clock = clock
+    this.#gapMs = rateLimit === null ? 0 : 1000 / rateLimit
+    this.#maxConcurrency = maxConcurrency
+  }
+
+  concurrency(): number {
+    return this.#failures >= probeAfterFailures ? 1 : this.#maxConcurrency
+  }
+
+  waitMs(): number {
+    return this.#gapMs === 0 ? 0 : Math.max(0, Math.ceil(this.#nextAt - this.#clock.now()))
+  }
+
+  sent(): void {
+    if (this.#gapMs === 0) return
+    this.#nextAt = Math.max(this.#nextAt, this.#clock.now() - this.#gapMs) + this.#gapMs
+  }
+
+  outcome(delivered: boolean): void {
+    this.#failures = delivered ? 0 : this.#failures + 1
   }
 }

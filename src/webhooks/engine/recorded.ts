@@ -1,7 +1,7 @@
 import type { Alarm } from './alarm.ts'
 import type { Changes } from './changes.ts'
 import type { ClaimedWebhook } from './claim-webhooks.ts'
-import { createDueRetries } from './due-retries.ts'
+import { createDueRetries, type DueRetries } from './due-retries.ts'
 import { buriedRow, toItem } from './lane-flush.ts'
 import { errorPauseMs, type LaneServices } from './lane-services.ts'
 import type { LoadedDelivery } from './load-deliveries.ts'
@@ -45,56 +45,117 @@ export interface RecordedOptions {
 const maxUnitsPerLoad = 32
 
 export function createRecorded(options: RecordedOptions): Recorded {
-  const { webhook, leasedAt, services, changes, units, alarm } = options
-  const retries = createDueRetries(webhook.dueInMs === null ? null : leasedAt + webhook.dueInMs)
-  let { loose } = webhook
-  let loading = 0
-  let pausedUntil = 0
+  return new RecordedDeliveries(options)
+}
+
+class RecordedDeliveries implements Recorded {
+  loose: number
+  readonly #options: RecordedOptions
+  readonly #retries: DueRetries
+  #loading = 0
+  #pausedUntil = 0
+
+  constructor(options: RecordedOptions) {
+    const { webhook, leasedAt } = options
+    this.#options = options
+    this.loose = webhook.loose
+    this.#retries = createDueRetries(webhook.dueInMs === null ? null : leasedAt + webhook.dueInMs)
+  }
+
+  begin(dueNow: readonly LoadedDelivery[]): void {
+    this.#retries.beginLoad(this.#options.leasedAt)
+    this.#takeDue(dueNow)
+    this.#retries.endLoad()
+  }
+
+  load(): void {
+    const { services, units, alarm } = this.#options
+    // nearly every event asks, and nearly none is in trouble
+    if (this.#retries.idle && !units.reloadsWanted) return
+    const now = services.clock.now()
+    if (now < this.#pausedUntil) return alarm.ring(this.#pausedUntil - now)
+    this.#reloadUnits()
+    this.#loadDue(now)
+  }
+
+  due(at: number | null): void {
+    this.#retries.due(at)
+  }
+
+  enter(item: Item): void {
+    if (item.unit === null && !item.hasRow) this.loose++
+    if (item.unit !== null) this.#options.changes.keepHead(item.unit)
+    item.hasRow = true
+  }
+
+  leave(item: Item): void {
+    if (item.unit === null) this.loose--
+    else this.#options.changes.promote(item.unit)
+  }
+
+  took(item: Item): void {
+    this.#retries.took(item.event.offset)
+  }
+
+  gaveUp(item: Item): void {
+    this.#retries.gaveUp(item.event.offset)
+  }
+
+  get isLoading(): boolean {
+    return this.#loading > 0
+  }
 
   /** False when it failed: nothing is loaded for a moment then. */
-  async function fetch(work: () => Promise<void>): Promise<boolean> {
-    loading++
+  async #fetch(work: () => Promise<void>): Promise<boolean> {
+    const { services, webhook, onLoaded } = this.#options
+    this.#loading++
     try {
       await work()
       return true
     } catch (error) {
-      pausedUntil = services.clock.now() + services.onError(error, webhook.id)
+      this.#pausedUntil = services.clock.now() + services.onError(error, webhook.id)
       return false
     } finally {
-      loading--
-      options.onLoaded()
+      this.#loading--
+      onLoaded()
     }
   }
 
-  function inHand(delivery: LoadedDelivery): Item {
-    retries.took(delivery.offset)
+  #inHand(delivery: LoadedDelivery): Item {
+    this.#retries.took(delivery.offset)
     return toItem(delivery)
   }
 
-  function keepOrBury(delivery: LoadedDelivery): boolean {
+  #keepOrBury(delivery: LoadedDelivery): boolean {
     if (delivery.event !== null) return true
+    const { changes, services } = this.#options
     changes.put(buriedRow(delivery))
     if (delivery.unit !== null) changes.promote(delivery.unit)
     services.requestFlush(0)
     return false
   }
 
-  function acceptUnit(unit: string, found: readonly LoadedDelivery[]): void {
-    const usable = found.filter(keepOrBury)
+  #acceptUnit(unit: string, found: readonly LoadedDelivery[]): void {
+    const { changes, services, units } = this.#options
+    const usable = found.filter((delivery) => this.#keepOrBury(delivery))
     if (usable.length === 0 && changes.hasRowsOf(unit)) {
       services.requestFlush(0)
       return units.reloadAfterFlush(unit)
     }
     // a head that waits for a later time: nothing of the unit may be sent before
     if ((usable[0]?.dueInMs ?? 0) > 0) return units.waits(unit)
-    units.loaded(unit, usable.map(inHand))
+    units.loaded(
+      unit,
+      usable.map((delivery) => this.#inHand(delivery)),
+    )
   }
 
-  async function loadUnits(names: readonly string[]): Promise<void> {
-    const done = await fetch(async () => {
+  async #loadUnits(names: readonly string[]): Promise<void> {
+    const { services, webhook, units } = this.#options
+    const done = await this.#fetch(async () => {
       const found = await services.loadUnits(webhook.id, names)
       for (const name of names)
-        acceptUnit(
+        this.#acceptUnit(
           name,
           found.filter(({ unit }) => unit === name),
         )
@@ -102,79 +163,49 @@ export function createRecorded(options: RecordedOptions): Recorded {
     if (!done) for (const name of names) units.reloadSoon(name)
   }
 
-  function isFresh({ offset, unit }: LoadedDelivery): boolean {
-    if (!retries.isFresh(offset) || changes.has(offset)) return false
+  #isFresh({ offset, unit }: LoadedDelivery): boolean {
+    const { changes, units } = this.#options
+    if (!this.#retries.isFresh(offset) || changes.has(offset)) return false
     return unit === null || units.isAtRest(unit)
   }
 
-  function takeDue(due: readonly LoadedDelivery[]): void {
-    for (const delivery of due.filter(isFresh)) {
-      const keep = keepOrBury(delivery)
+  #takeDue(due: readonly LoadedDelivery[]): void {
+    const { units } = this.#options
+    for (const delivery of due.filter((one) => this.#isFresh(one))) {
+      const keep = this.#keepOrBury(delivery)
       if (delivery.unit === null) {
-        if (keep) units.place(inHand(delivery))
-        else loose--
-      } else if (keep) units.loaded(delivery.unit, [inHand(delivery)])
+        if (keep) units.place(this.#inHand(delivery))
+        else this.loose--
+      } else if (keep) units.loaded(delivery.unit, [this.#inHand(delivery)])
       else units.reloadSoon(delivery.unit)
     }
   }
 
-  async function fetchDue(now: number): Promise<void> {
+  async #fetchDue(now: number): Promise<void> {
+    const { services, webhook } = this.#options
     try {
-      takeDue(await services.loadDue([webhook.id]))
+      this.#takeDue(await services.loadDue([webhook.id]))
     } catch (error) {
-      retries.due(now + errorPauseMs)
+      this.#retries.due(now + errorPauseMs)
       throw error
     } finally {
-      retries.endLoad()
+      this.#retries.endLoad()
     }
   }
 
-  function loadDue(now: number): void {
-    const waitMs = retries.loadInMs(now)
-    if (waitMs > 0) return waitMs < Infinity ? alarm.ring(waitMs) : undefined
-    retries.beginLoad(now)
-    void fetch(() => fetchDue(now))
+  #loadDue(now: number): void {
+    const waitMs = this.#retries.loadInMs(now)
+    if (waitMs > 0) return waitMs < Infinity ? this.#options.alarm.ring(waitMs) : undefined
+    this.#retries.beginLoad(now)
+    void this.#fetch(() => this.#fetchDue(now))
   }
 
   /** Once the outcome that took a unit's head away is written: before, the head would be loaded again. */
-  function reloadUnits(): void {
+  #reloadUnits(): void {
+    const { units, changes, services } = this.#options
     if (!units.reloadsWanted) return
     const names = units.takeReloads((name) => !changes.hasOutcomesOf(name), maxUnitsPerLoad)
-    if (names.length > 0) void loadUnits(names)
+    if (names.length > 0) void this.#loadUnits(names)
     if (units.reloadsWanted) services.requestFlush(0)
-  }
-
-  return {
-    begin(dueNow) {
-      retries.beginLoad(leasedAt)
-      takeDue(dueNow)
-      retries.endLoad()
-    },
-    load() {
-      // nearly every event asks, and nearly none is in trouble
-      if (retries.idle && !units.reloadsWanted) return
-      const now = services.clock.now()
-      if (now < pausedUntil) return alarm.ring(pausedUntil - now)
-      reloadUnits()
-      loadDue(now)
-    },
-    due: (at) => retries.due(at),
-    enter(item) {
-      if (item.unit === null && !item.hasRow) loose++
-      if (item.unit !== null) changes.keepHead(item.unit)
-      item.hasRow = true
-    },
-    leave(item) {
-      if (item.unit === null) loose--
-      else changes.promote(item.unit)
-    },
-    took: (item) => retries.took(item.event.offset),
-    gaveUp: (item) => retries.gaveUp(item.event.offset),
-    get isLoading() {
-      return loading > 0
-    },
-    get loose() {
-      return loose
-    },
   }
 }

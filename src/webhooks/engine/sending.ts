@@ -16,25 +16,36 @@ export interface Sending {
 }
 
 export function createSending(): Sending {
-  const sent = createLinkedList<SendingLink['value']>()
-  return {
-    add: (item, since) => sent.add({ item, since }),
-    remove: (link) => sent.remove(link),
-    furthest() {
-      let offset = 0
-      sent.forEach(({ item }) => {
-        if (item.entry !== null) offset = Math.max(offset, item.event.offset)
-      })
-      return offset
-    },
-    begunBy(time) {
-      const items: Item[] = []
-      for (let link = sent.first; link !== null && link.value.since <= time; link = link.next)
-        items.push(link.value.item)
-      return items
-    },
-    get size() {
-      return sent.size
-    },
+  return new SentItems()
+}
+
+class SentItems implements Sending {
+  readonly #sent = createLinkedList<SendingLink['value']>()
+
+  add(item: Item, since: number): SendingLink {
+    return this.#sent.add({ item, since })
+  }
+
+  remove(link: SendingLink): void {
+    this.#sent.remove(link)
+  }
+
+  furthest(): number {
+    let offset = 0
+    this.#sent.forEach(({ item }) => {
+      if (item.entry !== null) offset = Math.max(offset, item.event.offset)
+    })
+    return offset
+  }
+
+  begunBy(time: number): Item[] {
+    const items: Item[] = []
+    for (let link = this.#sent.first; link !== null && link.value.since <= time; link = link.next)
+      items.push(link.value.item)
+    return items
+  }
+
+  get size(): number {
+    return this.#sent.size
   }
 }

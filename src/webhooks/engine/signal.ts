@@ -8,27 +8,36 @@ export interface Signal {
 }
 
 export function createSignal(clock: Clock): Signal {
-  let fired = false
-  let waiter: ((byFire: boolean) => void) | null = null
+  return new StickySignal(clock)
+}
 
-  return {
-    fire() {
-      if (waiter === null) fired = true
-      else waiter(true)
-    },
-    wait(timeoutMs) {
-      if (fired) {
-        fired = false
-        return Promise.resolve(true)
+class StickySignal implements Signal {
+  readonly #clock: Clock
+  #fired = false
+  #waiter: ((byFire: boolean) => void) | null = null
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  fire(): void {
+    if (this.#waiter === null) this.#fired = true
+    else this.#waiter(true)
+  }
+
+  wait(timeoutMs?: number): Promise<boolean> {
+    if (this.#fired) {
+      this.#fired = false
+      return Promise.resolve(true)
+    }
+    return new Promise((resolve) => {
+      const timer =
+        timeoutMs === undefined ? null : this.#clock.setTimeout(() => this.#waiter?.(false), timeoutMs)
+      this.#waiter = (byFire) => {
+        this.#waiter = null
+        if (timer !== null) this.#clock.clearTimeout(timer)
+        resolve(byFire)
       }
-      return new Promise((resolve) => {
-        const timer = timeoutMs === undefined ? null : clock.setTimeout(() => waiter?.(false), timeoutMs)
-        waiter = (byFire) => {
-          waiter = null
-          if (timer !== null) clock.clearTimeout(timer)
-          resolve(byFire)
-        }
-      })
-    },
+    })
   }
 }

@@ -77,45 +77,29 @@ export function itemOf(event: StoredEvent, ordering: 'stream' | 'key' | 'none', 
 
 /** @param inTrouble the units that have rows in `deliveries` at the start */
 export function createUnits(inTrouble: readonly string[]): Units {
-  const units = new Map<string, Unit>()
-  const wanted = new Set<string>()
-  const afterFlush = new Set<string>()
-  const ready = createLinkedList<Item>()
+  return new OrderedUnits(inTrouble)
+}
+
+class OrderedUnits implements Units {
+  readonly #units = new Map<string, Unit>()
+  readonly #wanted = new Set<string>()
+  readonly #afterFlush = new Set<string>()
+  readonly #ready = createLinkedList<Item>()
   /** Asked for with every send, so it is not counted anew. */
-  let troubledCount = 0
-  for (const name of inTrouble) units.set(name, createUnit())
-  for (const unit of units.values()) trouble(unit)
+  troubledCount = 0
 
-  function trouble(unit: Unit): void {
-    if (!unit.troubled) troubledCount++
-    unit.troubled = true
+  constructor(inTrouble: readonly string[]) {
+    for (const name of inTrouble) this.#units.set(name, createUnit())
+    for (const unit of this.#units.values()) this.#trouble(unit)
   }
 
-  function schedule(unit: Unit): void {
-    const item = unit.active ? undefined : unit.queue?.take()
-    if (item === undefined) return
-    unit.active = true
-    ready.add(item)
-  }
-
-  function setReload(name: string, reload: Unit['reload']): void {
-    const unit = units.get(name)
-    // as it is with nearly every event
-    if (unit === undefined || unit.reload === reload) return
-    unit.reload = reload
-    wanted.delete(name)
-    afterFlush.delete(name)
-    if (reload === 'wanted') wanted.add(name)
-    if (reload === 'after-flush') afterFlush.add(name)
-  }
-
-  function end(name: string): void {
-    setReload(name, 'no')
-    if (units.get(name)?.troubled === true) troubledCount--
-    units.delete(name)
-  }
-
-  function takeInto(unit: Unit, item: Item): 'accepted' | 'blocked' {
+  place(item: Item): 'accepted' | 'blocked' {
+    if (item.unit === null) {
+      this.#ready.add(item)
+      return 'accepted'
+    }
+    let unit = this.#units.get(item.unit)
+    if (unit === undefined) this.#units.set(item.unit, (unit = createUnit()))
     if (unit.troubled) {
       unit.grew = true
       return 'blocked'
@@ -123,104 +107,145 @@ export function createUnits(inTrouble: readonly string[]): Units {
     if (unit.active) (unit.queue ??= createLinkedList()).add(item)
     else {
       unit.active = true
-      ready.add(item)
+      this.#ready.add(item)
     }
     return 'accepted'
   }
 
-  function loaded(name: string, items: readonly Item[]): void {
-    if (items.length === 0) return units.get(name)?.grew === true ? setReload(name, 'wanted') : end(name)
-    const unit = units.get(name) ?? createUnit()
-    units.set(name, unit)
-    setReload(name, 'no')
-    trouble(unit)
+  next(): Item | undefined {
+    return this.#ready.take()
+  }
+
+  nextBelow(offset: number): Item | undefined {
+    const link = this.#firstBelow(offset)
+    if (link !== null) this.#ready.remove(link)
+    return link?.value
+  }
+
+  hasReadyBelow(offset: number): boolean {
+    return this.#firstBelow(offset) !== null
+  }
+
+  left({ unit: name }: Item): void {
+    const unit = name === null ? undefined : this.#units.get(name)
+    if (name === null || unit === undefined) return
+    unit.active = false
+    if (hasQueued(unit)) this.#schedule(unit)
+    else if (unit.troubled) this.#setReload(name, 'wanted')
+    else if (unit.reload === 'no') this.#units.delete(name)
+    else this.#end(name)
+  }
+
+  troubled(item: Item): Item[] {
+    const unit = item.unit === null ? undefined : this.#units.get(item.unit)
+    if (unit === undefined) return []
+    unit.active = false
+    this.#trouble(unit)
+    const behind: Item[] = []
+    for (let next = unit.queue?.take(); next !== undefined; next = unit.queue?.take()) behind.push(next)
+    return behind
+  }
+
+  takeReloads(isReady: (unit: string) => boolean, limit = Infinity): string[] {
+    const names = [...this.#wanted].filter(isReady).slice(0, limit)
+    for (const name of names) {
+      this.#setReload(name, 'underway')
+      this.#units.get(name)!.grew = false
+    }
+    return names
+  }
+
+  reloadSoon(name: string): void {
+    this.#setReload(name, 'wanted')
+  }
+
+  reloadAfterFlush(name: string): void {
+    this.#setReload(name, 'after-flush')
+  }
+
+  flushed(): void {
+    if (this.#afterFlush.size === 0) return
+    for (const name of [...this.#afterFlush]) this.#setReload(name, 'wanted')
+  }
+
+  isHeadless(name: string): boolean {
+    return (this.#units.get(name)?.reload ?? 'no') !== 'no'
+  }
+
+  waits(name: string): void {
+    this.#setReload(name, 'no')
+  }
+
+  isAtRest(name: string): boolean {
+    const unit = this.#units.get(name)
+    return unit === undefined || (!unit.active && unit.reload === 'no' && !hasQueued(unit))
+  }
+
+  loaded(name: string, items: readonly Item[]): void {
+    if (items.length === 0) {
+      const grew = this.#units.get(name)?.grew === true
+      return grew ? this.#setReload(name, 'wanted') : this.#end(name)
+    }
+    const unit = this.#units.get(name) ?? createUnit()
+    this.#units.set(name, unit)
+    this.#setReload(name, 'no')
+    this.#trouble(unit)
     unit.queue = createLinkedList()
     for (const item of items) unit.queue.add(item)
-    schedule(unit)
+    this.#schedule(unit)
   }
 
-  function left(name: string): void {
-    const unit = units.get(name)
-    if (unit === undefined) return
-    unit.active = false
-    if (hasQueued(unit)) schedule(unit)
-    else if (unit.troubled) setReload(name, 'wanted')
-    else if (unit.reload === 'no') units.delete(name)
-    else end(name)
+  clear(): void {
+    while (this.#ready.take() !== undefined);
+    for (const [name, unit] of this.#units) {
+      unit.queue = null
+      unit.active = false
+      if (!unit.troubled) this.#end(name)
+    }
   }
 
-  function firstBelow(offset: number): Link<Item> | null {
-    for (let link = ready.first; link !== null; link = link.next) {
+  get hasReady(): boolean {
+    return this.#ready.size > 0
+  }
+
+  get reloadsWanted(): boolean {
+    return this.#wanted.size + this.#afterFlush.size > 0
+  }
+
+  #trouble(unit: Unit): void {
+    if (!unit.troubled) this.troubledCount++
+    unit.troubled = true
+  }
+
+  #schedule(unit: Unit): void {
+    const item = unit.active ? undefined : unit.queue?.take()
+    if (item === undefined) return
+    unit.active = true
+    this.#ready.add(item)
+  }
+
+  #setReload(name: string, reload: Unit['reload']): void {
+    const unit = this.#units.get(name)
+    if (unit === undefined || unit.reload === reload) return
+    unit.reload = reload
+    this.#wanted.delete(name)
+    this.#afterFlush.delete(name)
+    if (reload === 'wanted') this.#wanted.add(name)
+    if (reload === 'after-flush') this.#afterFlush.add(name)
+  }
+
+  #end(name: string): void {
+    this.#setReload(name, 'no')
+    if (this.#units.get(name)?.troubled === true) this.troubledCount--
+    this.#units.delete(name)
+  }
+
+  #firstBelow(offset: number): Link<Item> | null {
+    for (let link = this.#ready.first; link !== null; link = link.next) {
       const { entry } = link.value
       if (entry !== null && entry.offset < offset) return link
     }
     return null
-  }
-
-  return {
-    place(item) {
-      if (item.unit === null) {
-        ready.add(item)
-        return 'accepted'
-      }
-      let unit = units.get(item.unit)
-      if (unit === undefined) units.set(item.unit, (unit = createUnit()))
-      return takeInto(unit, item)
-    },
-    next: () => ready.take(),
-    nextBelow(offset) {
-      const link = firstBelow(offset)
-      if (link !== null) ready.remove(link)
-      return link?.value
-    },
-    hasReadyBelow: (offset) => firstBelow(offset) !== null,
-    left: ({ unit }) => void (unit === null || left(unit)),
-    troubled(item) {
-      const unit = item.unit === null ? undefined : units.get(item.unit)
-      if (unit === undefined) return []
-      unit.active = false
-      trouble(unit)
-      const behind: Item[] = []
-      for (let next = unit.queue?.take(); next !== undefined; next = unit.queue?.take()) behind.push(next)
-      return behind
-    },
-    takeReloads(isReady, limit = Infinity) {
-      const names = [...wanted].filter(isReady).slice(0, limit)
-      for (const name of names) {
-        setReload(name, 'underway')
-        units.get(name)!.grew = false
-      }
-      return names
-    },
-    reloadSoon: (name) => setReload(name, 'wanted'),
-    reloadAfterFlush: (name) => setReload(name, 'after-flush'),
-    flushed() {
-      for (const name of [...afterFlush]) setReload(name, 'wanted')
-    },
-    isHeadless: (name) => (units.get(name)?.reload ?? 'no') !== 'no',
-    waits: (name) => setReload(name, 'no'),
-    isAtRest(name) {
-      const unit = units.get(name)
-      return unit === undefined || (!unit.active && unit.reload === 'no' && !hasQueued(unit))
-    },
-    loaded,
-    clear() {
-      while (ready.take() !== undefined);
-      for (const [name, unit] of units) {
-        unit.queue = null
-        unit.active = false
-        if (!unit.troubled) end(name)
-      }
-    },
-    get hasReady() {
-      return ready.size > 0
-    },
-    get reloadsWanted() {
-      return wanted.size + afterFlush.size > 0
-    },
-    get troubledCount() {
-      return troubledCount
-    },
   }
 }
 

@@ -17,18 +17,45 @@ export interface Validity {
  */
 export function createValidity(
   clock: Clock,
-  { fence, secretsForMs }: Pick<ClaimedWebhook, 'fence' | 'secretsForMs'>,
+  claim: Pick<ClaimedWebhook, 'fence' | 'secretsForMs'>,
   leasedAt: number,
   graceMs: number,
 ): Validity {
-  let endsAt = secretsForMs === null ? Infinity : leasedAt + secretsForMs
-  // nearly every event asks, and nearly no webhook has an end
-  const passed = (): number => (endsAt === Infinity ? -Infinity : clock.now() - endsAt)
-  return {
-    lastChange(last) {
-      if (last !== fence) endsAt = Math.min(endsAt, clock.now())
-    },
-    leftMs: () => Math.max(0, -passed()),
-    graceMs: () => Math.max(0, graceMs - passed()),
+  return new ClaimValidity(clock, claim, leasedAt, graceMs)
+}
+
+class ClaimValidity implements Validity {
+  readonly #clock: Clock
+  readonly #fence: number
+  readonly #graceMs: number
+  #endsAt: number
+
+  constructor(
+    clock: Clock,
+    { fence, secretsForMs }: Pick<ClaimedWebhook, 'fence' | 'secretsForMs'>,
+    leasedAt: number,
+    graceMs: number,
+  ) {
+    this.#clock = clock
+    this.#fence = fence
+    this.#graceMs = graceMs
+    this.#endsAt = secretsForMs === null ? Infinity : leasedAt + secretsForMs
+  }
+
+  lastChange(last: number): void {
+    if (last !== this.#fence) this.#endsAt = Math.min(this.#endsAt, this.#clock.now())
+  }
+
+  leftMs(): number {
+    return Math.max(0, -this.#passed())
+  }
+
+  graceMs(): number {
+    return Math.max(0, this.#graceMs - this.#passed())
+  }
+
+  /** Nearly every event asks, and nearly no webhook has an end. */
+  #passed(): number {
+    return this.#endsAt === Infinity ? -Infinity : this.#clock.now() - this.#endsAt
   }
 }

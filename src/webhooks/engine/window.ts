@@ -33,76 +33,90 @@ export interface Window {
 
 /** @param offset the stored offset to begin from */
 export function createWindow(offset: number): Window {
-  let entries: WindowEntry[] = []
-  /** The first that is not stored; what is before it is left over until the next compaction. */
-  let first = 0
-  /** The first that is not settled. */
-  let head = 0
-  let scanned = offset
-  let open = 0
-  let bytes = 0
+  return new Entries(offset)
+}
 
-  function passSettled(): void {
-    while (head < entries.length && entries[head]!.settled) bytes -= entries[head++]!.bytes
+/** A class, as all that each lane has of its own: a thousand lanes of closures do not fit into a processor's cache. */
+class Entries implements Window {
+  scanned: number
+  open = 0
+  bytes = 0
+  #entries: WindowEntry[] = []
+  /** The first that is not stored; what is before it is left over until the next compaction. */
+  #first = 0
+  /** The first that is not settled. */
+  #head = 0
+
+  constructor(offset: number) {
+    this.scanned = offset
+  }
+
+  add(offset: number, bytes: number): WindowEntry {
+    const entry = { offset, bytes, settled: false }
+    this.#entries.push(entry)
+    this.bytes += bytes
+    this.open++
+    this.scanned = offset
+    return entry
+  }
+
+  settle(entry: WindowEntry): void {
+    if (entry.settled) return
+    entry.settled = true
+    this.open--
+    this.#passSettled()
+  }
+
+  scannedTo(offset: number): void {
+    this.scanned = Math.max(this.scanned, offset)
+  }
+
+  stored(offset: number): void {
+    while (this.#first < this.#head && this.#entries[this.#first]!.offset <= offset) this.#first++
+    this.#compact()
+  }
+
+  rewind(offset: number): void {
+    const left = this.#entries.slice(this.#first)
+    this.#entries = left.filter((entry) => entry.offset <= offset)
+    // whoever still holds one of the others settles nothing with it
+    for (const entry of left) if (entry.offset > offset) entry.settled = true
+    this.#first = 0
+    this.#head = 0
+    this.bytes = this.#entries.reduce((sum, entry) => sum + entry.bytes, 0)
+    this.open = this.#entries.reduce((count, { settled }) => count + (settled ? 0 : 1), 0)
+    this.scanned = offset
+    this.#passSettled()
+  }
+
+  lowWater(): number {
+    return this.#head < this.#entries.length ? this.#entries[this.#head]!.offset - 1 : this.scanned
+  }
+
+  settledTo(): number {
+    return this.#entries.findLast((entry, index) => index > this.#head && entry.settled)?.offset ?? 0
+  }
+
+  get size(): number {
+    return this.#entries.length - this.#first
+  }
+
+  get storable(): number {
+    return this.#head - this.#first
+  }
+
+  #passSettled(): void {
+    const entries = this.#entries
+    while (this.#head < entries.length && entries[this.#head]!.settled)
+      this.bytes -= entries[this.#head++]!.bytes
   }
 
   /** Now and then, not on every event. */
-  function compact(): void {
-    if (first <= 1024 && first < entries.length) return
-    entries = entries.slice(first)
-    head -= first
-    first = 0
-  }
-
-  return {
-    add(at, size) {
-      const entry = { offset: at, bytes: size, settled: false }
-      entries.push(entry)
-      bytes += size
-      open++
-      scanned = at
-      return entry
-    },
-    settle(entry) {
-      if (entry.settled) return
-      entry.settled = true
-      open--
-      passSettled()
-    },
-    scannedTo: (at) => void (scanned = Math.max(scanned, at)),
-    stored(at) {
-      while (first < head && entries[first]!.offset <= at) first++
-      compact()
-    },
-    rewind(at) {
-      const left = entries.slice(first)
-      entries = left.filter((entry) => entry.offset <= at)
-      // whoever still holds one of the others settles nothing with it
-      for (const entry of left) if (entry.offset > at) entry.settled = true
-      first = 0
-      head = 0
-      bytes = entries.reduce((sum, entry) => sum + entry.bytes, 0)
-      open = entries.reduce((count, { settled }) => count + (settled ? 0 : 1), 0)
-      scanned = at
-      passSettled()
-    },
-    lowWater: () => (head < entries.length ? entries[head]!.offset - 1 : scanned),
-    settledTo: () => entries.findLast((entry, index) => index > head && entry.settled)?.offset ?? 0,
-    get scanned() {
-      return scanned
-    },
-    get size() {
-      return entries.length - first
-    },
-    get open() {
-      return open
-    },
-    get storable() {
-      return head - first
-    },
-    get bytes() {
-      return bytes
-    },
+  #compact(): void {
+    if (this.#first <= 1024 && this.#first < this.#entries.length) return
+    this.#entries = this.#entries.slice(this.#first)
+    this.#head -= this.#first
+    this.#first = 0
   }
 }
 
