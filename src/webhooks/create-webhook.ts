@@ -108,7 +108,7 @@ function createStatement(on: Executor, input: WebhookInput, made: Made): SQL {
     page as (select i.*, ${input.stream}::text as stream_name from inserted i),
     ${headsCte(on)}
     select b.last::text, b.legal, (${viewSelect(on)}) as view,
-      (select ${qualified(on, 'wake_stream')}(i.stream_id) from inserted i)
+      (select ${qualified(on, 'wake_webhook')}(i.id) from inserted i)
     from bounds b`
 }
 

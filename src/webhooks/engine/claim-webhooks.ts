@@ -71,6 +71,8 @@ export interface Claim {
   unreadable: string[]
   /** Milliseconds until something not claimed now may be: a retry falls due, another's lease ends. Null: nothing. */
   nextDueInMs: number | null
+  /** How many active webhooks there are of the streams asked for, whoever works on them; empty for other scopes. */
+  activeOf: Map<number, number>
   installationId: string
   /** The environment the database belongs to. */
   environment: string | null
@@ -93,6 +95,7 @@ export async function claimWebhooks(db: Db, request: ClaimRequest): Promise<Clai
     webhooks: JSON.parse(row.webhooks) as ClaimedWebhook[],
     unreadable: JSON.parse(row.unreadable) as string[],
     nextDueInMs: toNumberOrNull(row.next_due_in_ms),
+    activeOf: new Map(JSON.parse(row.active_of) as [number, number][]),
     installationId: row.installation_id,
     environment: row.environment,
   }
@@ -102,6 +105,7 @@ interface ClaimRow {
   webhooks: string
   unreadable: string
   next_due_in_ms: string | null
+  active_of: string
   installation_id: string
   environment: string | null
 }
@@ -147,6 +151,7 @@ function claimStatement(db: Db, request: ClaimRequest): SQL {
         select c.id from claimable c where not c.readable order by c.id limit ${unreadableTold}) c)::text as unreadable,
       least(${nextDueInMs(db)}, case when (select count(*) from free) > (select count(*) from leased)
         then ${missedMs}::bigint end)::text as next_due_in_ms,
+      ${activeOf(db, request.scope)} as active_of,
       i.id::text as installation_id,
       i.environment
     from ${installation} i`
@@ -200,6 +205,15 @@ function inScope(scope: ClaimScope): SQL {
     case 'webhooks':
       return sql`w.id = any (${textArray(scope.ids)})`
   }
+}
+
+function activeOf(db: Db, scope: ClaimScope): SQL {
+  if (scope.kind !== 'streams') return sql`'[]'::text`
+  return sql`(
+    select coalesce(json_agg(json_build_array(a.stream_id, a.count)), '[]') from (
+      select w.stream_id, count(*) as count from ${db.tables.webhooks} w
+      where w.stream_id = any (${bigintArray(scope.streamIds)}) and w.state = 'active'
+      group by w.stream_id) a)::text`
 }
 
 function nextDueInMs(db: Db): SQL {

@@ -66,6 +66,8 @@ export class Engine {
   readonly #limiter: Limiter
   readonly #troubles: Troubles
   readonly #streams = new Map<number, string>()
+  /** Streams of which every active webhook was being worked on here when they were last claimed, and still is. */
+  readonly #whole = new Set<number>()
   #laneEnded: (streamId: number, progressed: boolean) => void = () => {}
   #stopping = false
   /** Webhooks of which the log has said that they cannot be signed for. */
@@ -139,6 +141,11 @@ export class Engine {
     return any
   }
 
+  /** Whether all webhooks of the stream are being worked on here, as far as is known: none is left to claim. */
+  holdsAll(streamId: number): boolean {
+    return this.#whole.has(streamId)
+  }
+
   /** A page that a thousand lanes wait for is asked for before they are, and each finds it there. */
   async #readFor(lanes: readonly Lane[], stream: string, after: number): Promise<void> {
     // should it fail, they read it themselves, and each tells of the failure
@@ -176,6 +183,7 @@ export class Engine {
     ])
     this.#tellUnreadable(claim.unreadable)
     await this.#begin(claim, token, leasedAt)
+    for (const [streamId, active] of claim.activeOf) this.#noteWhole(streamId, active)
     return {
       started: claim.webhooks.length,
       full: claim.webhooks.length >= limit,
@@ -250,6 +258,13 @@ export class Engine {
     this.#flusher.request(this.#options.settings.leaseMs / 4)
   }
 
+  #noteWhole(streamId: number, active: number): void {
+    let mine = 0
+    for (const lane of this.#lanes.values()) if (lane.webhook.streamId === streamId && !lane.isDone()) mine++
+    if (mine >= active) this.#whole.add(streamId)
+    else this.#whole.delete(streamId)
+  }
+
   /** Once of each: their events wait, and every claim finds them again. */
   #tellUnreadable(ids: readonly string[]): void {
     const news = ids.filter((id) => !this.#unreadable.has(id))
@@ -282,6 +297,7 @@ export class Engine {
   #ended(lane: Lane, run: Promise<void>): void {
     this.#running.delete(run)
     if (this.#lanes.get(lane.webhook.id) === lane) this.#lanes.delete(lane.webhook.id)
+    this.#whole.delete(lane.webhook.streamId)
     this.#laneEnded(lane.webhook.streamId, lane.progressed)
   }
 

@@ -31,6 +31,8 @@ const longestErrorPauseMs = 60_000
  * for those that nobody works on, waits a moment and serves several wakes.
  */
 const siblingsMs = 100
+/** Where all of them are worked on here, nobody is left to claim; it is only made sure of. */
+const wholeMs = 1_000
 /** What lies above the horizon is looked at again so much later: a publisher that rolls back wakes nobody. */
 const heldBackMs = 1_000
 
@@ -90,8 +92,9 @@ function noteWake(subject: string, engine: Engine, wanted: Wanted): boolean {
     engine.wakeAll()
     wanted.everything()
   } else if (subject.startsWith('s')) {
-    if (engine.wake(Number(id))) wanted.streamSoon(Number(id))
-    else wanted.stream(Number(id))
+    if (!engine.wake(Number(id))) wanted.stream(Number(id))
+    else if (engine.holdsAll(Number(id))) wanted.wholeStream(Number(id))
+    else wanted.streamSoon(Number(id))
   } else if (subject.startsWith('w') && !engine.recheck(id)) {
     // it may just have been resumed
     wanted.webhook(id)
@@ -135,6 +138,7 @@ function createWanted(clock: Clock) {
   let webhooks = new Set<string>()
   const heldBack = createLater(clock, heldBackMs)
   const siblings = createLater(clock, siblingsMs)
+  const whole = createLater(clock, wholeMs)
 
   function scope(): ClaimScope | null {
     if (all || (webhooks.size > 0 && (streams.size > 0 || due))) return { kind: 'all' }
@@ -150,6 +154,7 @@ function createWanted(clock: Clock) {
     due: () => void (due = true),
     stream: (id: number) => void streams.add(id),
     streamSoon: siblings.add,
+    wholeStream: whole.add,
     webhook: (id: string) => void webhooks.add(id),
     laneEnded(streamId: number, progressed: boolean) {
       if (allOnceFree) all = true
@@ -159,10 +164,10 @@ function createWanted(clock: Clock) {
     },
     /** When streams that wait are to be claimed; Infinity: none does. */
     get laterAt() {
-      return Math.min(heldBack.at, siblings.at)
+      return Math.min(heldBack.at, siblings.at, whole.at)
     },
     take(): ClaimScope | null {
-      for (const id of [...heldBack.take(), ...siblings.take()]) streams.add(id)
+      for (const id of [...heldBack.take(), ...siblings.take(), ...whole.take()]) streams.add(id)
       const taken = scope()
       all = false
       due = false
