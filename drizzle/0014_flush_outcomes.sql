@@ -15,7 +15,8 @@ CREATE FUNCTION "millrace"."hold_webhooks"(
   OUT o_states text[],
   OUT o_failing_since timestamptz[],
   OUT o_disable_after timestamptz[],
-  OUT o_busy text[]
+  OUT o_busy text[],
+  OUT o_lost text[]
 )
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off
@@ -34,6 +35,9 @@ BEGIN
     SELECT array_agg(w.id) INTO o_busy FROM "millrace"."webhooks" w
       JOIN unnest(p_ids, p_tokens) AS l (id, token) ON l.id = w.id AND l.token = w.lease_token
       WHERE w.id = ANY (p_ids) AND w.id NOT IN (SELECT h.id FROM unnest(o_ids) AS h (id));
+    o_lost := ARRAY(
+      SELECT l.id FROM unnest(p_ids) AS l (id)
+      EXCEPT SELECT h.id FROM unnest(o_ids || o_busy) AS h (id));
   END IF;
 END
 $$;
@@ -123,7 +127,8 @@ END
 $$;
 --> statement-breakpoint
 -- Writes how webhooks that are held stand: how far they came, whether they work, whether the lease goes on or back.
--- Answers how they stand then, as JSON, and what is to be told: that one works again, or was disabled.
+-- Answers how those stand then of which there is news to the caller, as JSON: that are no longer active, have a retry
+-- to come, or another fence than p_fences knows; and what is to be told: that one works again, or was disabled.
 CREATE FUNCTION "millrace"."write_webhooks"(
   p_held_ids text[],
   p_states text[],
@@ -137,8 +142,9 @@ CREATE FUNCTION "millrace"."write_webhooks"(
   p_succeeded boolean[],
   p_failed boolean[],
   p_disable text[],
+  p_fences bigint[],
   p_lease_ms integer,
-  OUT o_held text,
+  OUT o_news text,
   OUT o_types text[],
   OUT o_keys text[],
   OUT o_data text[]
@@ -155,8 +161,8 @@ BEGIN
   WITH lane AS MATERIALIZED (
     SELECT l.*, h.state AS was, h.failing_since AS failed_since, l.disable IS NOT NULL
         OR (l.failed AND NOT l.succeeded AND h.disable_after < clock_timestamp()) AS over
-      FROM unnest(p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable)
-        AS l (id, "offset", release, renew, saturated, succeeded, failed, disable)
+      FROM unnest(p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_fences)
+        AS l (id, "offset", release, renew, saturated, succeeded, failed, disable, fence)
       JOIN unnest(p_held_ids, p_states, p_failing_since, p_disable_after)
         AS h (id, state, failing_since, disable_after) ON h.id = l.id
   ), flushed AS (
@@ -186,7 +192,7 @@ BEGIN
         updated_at = CASE WHEN w.state = 'active' AND l.over THEN clock_timestamp() ELSE w.updated_at END
       FROM lane l
       WHERE w.id = ANY (p_held_ids) AND w.id = l.id
-      RETURNING w.id, w.stream_id, w.state, w.state_reason, w.due_at, w.lease_fence, l.failed_since,
+      RETURNING w.id, w.stream_id, w.state, w.state_reason, w.due_at, w.lease_fence, l.fence, l.failed_since,
         CASE WHEN l.was = 'active' AND w.state = 'disabled' THEN 'webhook.disabled'
           WHEN l.failed_since IS NOT NULL AND l.succeeded AND NOT l.failed AND NOT l.over
           THEN 'webhook.recovered' END AS news
@@ -201,18 +207,20 @@ BEGIN
   )
   SELECT
       (SELECT coalesce(json_agg(json_build_object('webhookId', f.id, 'state', f.state, 'fence', f.lease_fence,
-        'dueInMs', ceil(extract(epoch FROM f.due_at - clock_timestamp()) * 1000))), '[]') FROM flushed f)::text,
+        'dueInMs', ceil(extract(epoch FROM f.due_at - clock_timestamp()) * 1000))), '[]')
+        FROM flushed f WHERE f.state <> 'active' OR f.due_at IS NOT NULL OR f.lease_fence <> f.fence)::text,
       (SELECT array_agg(t.news) FROM told t),
       (SELECT array_agg(t.id) FROM told t),
       (SELECT array_agg(t.data::text) FROM told t)
-    INTO o_held, o_types, o_keys, o_data;
+    INTO o_news, o_types, o_keys, o_data;
 END
 $$;
 --> statement-breakpoint
 -- Writes the outcomes of many webhooks: offsets, deliveries in trouble, attempt log, leases; what an operator should
 -- know of it goes to the operational stream. p_ids to p_disable have an entry for each webhook. Each one's part is
--- guarded by its lease's token, so that a worker that lost its lease changes nothing: whoever is neither in o_held nor
--- in o_busy, both JSON, lost it. Of the busy ones, which someone else is changing at this moment, nothing is written.
+-- guarded by its lease's token, so that a worker that lost its lease changes nothing. Nothing is written of o_lost, who
+-- lost it, nor of o_busy, which someone else is changing at this moment; of the others o_news says how they stand, where
+-- that is news. All three are JSON.
 CREATE FUNCTION "millrace"."flush_outcomes"(
   p_ids text[],
   p_tokens uuid[],
@@ -223,12 +231,14 @@ CREATE FUNCTION "millrace"."flush_outcomes"(
   p_succeeded boolean[],
   p_failed boolean[],
   p_disable text[],
+  p_fences bigint[],
   p_rows json,
   p_promote json,
   p_log json,
   p_lease_ms integer,
-  OUT o_held text,
-  OUT o_busy text
+  OUT o_news text,
+  OUT o_busy text,
+  OUT o_lost text
 )
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -246,7 +256,7 @@ BEGIN
   END IF;
   SELECT * INTO v_now FROM "millrace"."write_webhooks"(
     v_held.o_ids, v_held.o_states, v_held.o_failing_since, v_held.o_disable_after,
-    p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_lease_ms);
+    p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_fences, p_lease_ms);
   v_types := array_fill('webhook.exhausted'::text, ARRAY[coalesce(cardinality(v_dead.o_keys), 0)]) || v_now.o_types;
   IF cardinality(v_types) > 0 THEN
     SELECT a.o_stream_id INTO v_told FROM "millrace"."append"(
@@ -254,8 +264,9 @@ BEGIN
       array_fill(NULL::text, ARRAY[cardinality(v_types)]), NULL, NULL) a;
     PERFORM "millrace"."wake_stream"(v_told);
   END IF;
-  o_held := v_now.o_held;
+  o_news := v_now.o_news;
   o_busy := array_to_json(coalesce(v_held.o_busy, '{}'));
+  o_lost := array_to_json(coalesce(v_held.o_lost, '{}'));
 END
 $$;
 --> statement-breakpoint

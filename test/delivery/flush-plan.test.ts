@@ -8,8 +8,8 @@ const token = '0190b3c4-0000-7000-8000-000000000001'
 const lease = `update millrace.webhooks set lease_token = $1, lease_until = now() + interval '1 minute'`
 
 /** As a busy webhook is flushed: it gets on, one key falls in trouble, one gets out of it. */
-const flush = `select o_held, o_busy from millrace.flush_outcomes(
-  array[$1::text], array[$2::uuid], array[$3::bigint], '{f}', '{t}', '{f}', '{t}', '{f}', '{null}',
+const flush = `select o_news from millrace.flush_outcomes(
+  array[$1::text], array[$2::uuid], array[$3::bigint], '{f}', '{t}', '{f}', '{t}', '{f}', '{null}', '{0}',
   json_build_array(json_build_object('id', $1::text, 'offset', $3::bigint, 'unit', 'a', 'state', 'retrying',
     'attempts', 1, 'delay', 5000, 'status', 500, 'error', 'answered 500', 'answer', '')),
   json_build_array(json_build_object('id', $1::text, 'unit', 'b')), null, 30000)`
@@ -37,8 +37,8 @@ describe('a flush', () => {
         [id],
       )
       const touched = await rowsTouched(client, ['webhooks', 'deliveries'], async () => {
-        const { rows } = await client.query<{ o_held: string }>(flush, [id, token, 2])
-        expect(JSON.parse(rows[0]!.o_held)).toMatchObject([{ webhookId: id, state: 'active' }])
+        const { rows } = await client.query<{ o_news: string }>(flush, [id, token, 2])
+        expect(JSON.parse(rows[0]!.o_news)).toMatchObject([{ webhookId: id, state: 'active' }])
       })
       expect(touched.scans).toBe(0)
       expect(touched.rows).toBeLessThan(50)

@@ -53,6 +53,7 @@ describe('operational events', () => {
       offset: 0,
       release: false,
       renew: true,
+      fence: 1,
       saturated: false,
       ...nothing,
       ...changes,

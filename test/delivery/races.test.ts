@@ -35,6 +35,7 @@ describe('races at the database', () => {
       offset: 0,
       release: false,
       renew: true,
+      fence: 1,
       saturated: false,
       succeeded: false,
       failed: false,

@@ -20,6 +20,8 @@ export interface LaneFlush {
   failed: boolean
   /** Disable the webhook, for this reason. */
   disable: string | null
+  /** As the claim had it. */
+  fence: number
   rows: DeliveryRow[]
   /** Units whose head is gone: the next blocked delivery of each becomes the head, due at once. */
   promote: string[]
@@ -69,9 +71,12 @@ export interface Flushed {
 
 /** See drizzle/0014_flush_outcomes.sql. */
 const flushStatement = fixedStatement(
-  (named) => `select o_held, o_busy from ${named('flush_outcomes')}($1::text::text[], $2::text::uuid[],
+  (
+    named,
+  ) => `select o_news, o_busy, o_lost from ${named('flush_outcomes')}($1::text::text[], $2::text::uuid[],
     $3::text::bigint[], $4::text::boolean[], $5::text::boolean[], $6::text::boolean[], $7::text::boolean[],
-    $8::text::boolean[], $9::text::text[], $10::text::json, $11::text::json, $12::text::json, $13::integer)`,
+    $8::text::boolean[], $9::text::text[], $10::text::bigint[], $11::text::json, $12::text::json, $13::text::json,
+    $14::integer)`,
 )
 
 /**
@@ -82,9 +87,25 @@ const flushStatement = fixedStatement(
  */
 export async function flushOutcomes(db: Db, lanes: readonly LaneFlush[], leaseMs: number): Promise<Flushed> {
   const values = [...laneValues(lanes), rowJson(lanes), promoteJson(lanes), logJson(lanes), leaseMs]
-  const [row] = await runQuery<{ o_held: string; o_busy: string }>(db, flushStatement(db, values))
+  const [row] = await runQuery<FlushRow>(db, flushStatement(db, values))
   if (row === undefined) throw new Error('the flush returned no row')
-  return { held: JSON.parse(row.o_held) as FlushedLane[], busy: JSON.parse(row.o_busy) as string[] }
+  const busy = JSON.parse(row.o_busy) as string[]
+  const news = new Map((JSON.parse(row.o_news) as FlushedLane[]).map((lane) => [lane.webhookId, lane]))
+  const unwritten = new Set([...busy, ...(JSON.parse(row.o_lost) as string[])])
+  const held = lanes
+    .filter(({ webhookId }) => !unwritten.has(webhookId))
+    .map((lane) => news.get(lane.webhookId) ?? asKnown(lane))
+  return { held, busy }
+}
+
+function asKnown({ webhookId, fence }: LaneFlush): FlushedLane {
+  return { webhookId, state: 'active', dueInMs: null, fence }
+}
+
+interface FlushRow {
+  o_news: string
+  o_busy: string
+  o_lost: string
 }
 
 /** A list for each column. */
@@ -100,6 +121,7 @@ function laneValues(lanes: readonly LaneFlush[]): string[] {
     plain(({ succeeded }) => succeeded),
     plain(({ failed }) => failed),
     arrayLiteral(lanes.map(({ disable }) => clean(disable))),
+    plain(({ fence }) => fence),
   ]
 }
 

@@ -52,10 +52,8 @@ class LaneParts implements LaneFlushing {
     this.#offset = offset
     this.#saturated = saturated
     const taken = changes.take()
-    return {
-      taken,
-      flush: toFlush({ webhookId: webhook.id, token, renew, release, offset, saturated }, taken),
-    }
+    const { id: webhookId, fence } = webhook
+    return { taken, flush: toFlush({ webhookId, fence, token, renew, release, offset, saturated }, taken) }
   }
 
   failed(taken: TakenChanges): void {
@@ -68,10 +66,7 @@ class LaneParts implements LaneFlushing {
 const none: never[] = []
 
 /** Puts a lane's changes into the form that the flush statement takes. */
-function toFlush(
-  lane: Pick<LaneFlush, 'webhookId' | 'token' | 'offset' | 'release' | 'renew' | 'saturated'>,
-  taken: TakenChanges,
-): LaneFlush {
+function toFlush(lane: Omit<LaneFlush, keyof TakenChanges>, taken: TakenChanges): LaneFlush {
   const { succeeded, failed, disable, log } = taken
   return {
     ...lane,
