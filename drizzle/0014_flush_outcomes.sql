@@ -170,8 +170,10 @@ BEGIN
         "offset" = greatest(w."offset", l."offset"),
         saturated = l.saturated,
         lease_token = CASE WHEN l.release THEN NULL ELSE w.lease_token END,
-        -- an end that stays keeps the row out of the indexes' way
-        lease_until = CASE WHEN l.release THEN NULL WHEN l.renew THEN clock_timestamp() + v_lease
+        -- An end that stays spares the indexes. One that is near does not stay: a claim that saw it pass knows less than
+        -- what is written here, and must find the row changed.
+        lease_until = CASE WHEN l.release THEN NULL
+          WHEN l.renew OR w.lease_until < clock_timestamp() + v_lease / 2 THEN clock_timestamp() + v_lease
           ELSE w.lease_until END,
         due_at = (SELECT d.due_at FROM "millrace"."deliveries" d
           WHERE d.webhook_id = w.id AND d.state = 'retrying' ORDER BY d.due_at LIMIT 1),

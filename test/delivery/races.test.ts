@@ -18,8 +18,8 @@ describe('races at the database', () => {
   })
   afterEach(() => world.close())
 
-  const claim = (request: Partial<ClaimRequest> = {}) =>
-    claimWebhooks(world.db, {
+  const claim = (request: Partial<ClaimRequest> = {}, db = world.db) =>
+    claimWebhooks(db, {
       scope: { kind: 'all' },
       token: crypto.randomUUID(),
       leaseMs: 30_000,
@@ -168,21 +168,28 @@ describe('races at the database', () => {
       const rows = [row(1, 'retrying')]
       await flushOutcomes(world.db, [lane(id, token, { offset: 1, rows, release: true })], 30_000)
     }
-    const request = {
-      scope: { kind: 'all' },
-      token: crypto.randomUUID(),
-      leaseMs: 30_000,
-      limit: 10,
-    } as const
-    const overtaken = await heldUp(
-      world,
-      (db) => claimWebhooks(db, { ...request, environment: null }),
-      another,
-    )
+    const overtaken = await heldUp(world, (db) => claim({}, db), another)
     expect(overtaken.webhooks).toEqual([])
     expect(overtaken.nextDueInMs).toBeLessThanOrEqual(1_000)
     const [now] = (await claim()).webhooks
     expect(now).toMatchObject({ id, offset: 1, units: ['k'] })
+  })
+
+  it('a claim that saw a lease run out takes nothing when its holder writes after all (W3)', async () => {
+    const { id } = await world.webhook()
+    await world.publish(['k', 'k'])
+    const token = crypto.randomUUID()
+    await claim({ token })
+    await world.sql(`update millrace.webhooks set lease_until = now() - interval '1 second'`)
+    const flush = lane(id, token, { renew: false, offset: 2, rows: [row(1, 'retrying'), row(2, 'blocked')] })
+    const { webhooks } = await heldUp(
+      world,
+      (db) => claim({}, db),
+      () => flushOutcomes(world.db, [flush], 30_000),
+    )
+    expect(webhooks).toEqual([])
+    const [left] = await world.sql<{ token: string }>('select lease_token as token from millrace.webhooks')
+    expect(left).toEqual({ token })
   })
 
   it('of ten claims at once, one gets the webhook', async () => {
