@@ -219,7 +219,7 @@ END
 $$;
 --> statement-breakpoint
 -- Writes the outcomes of many webhooks: offsets, deliveries in trouble, attempt log, leases; what an operator should
--- know of it goes to the operational stream. p_ids to p_disable have an entry for each webhook. Each one's part is
+-- know of it goes to the operational stream. p_ids to p_fences have an entry for each webhook. Each one's part is
 -- guarded by its lease's token, so that a worker that lost its lease changes nothing. Nothing is written of o_lost, who
 -- lost it, nor of o_busy, which someone else is changing at this moment; of the others o_news says how they stand, where
 -- that is news. All three are JSON.
