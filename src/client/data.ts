@@ -1,4 +1,4 @@
-import { invalidInput } from '../errors/millrace-error.ts'
+import { jsonTextOf } from '../json/json-text-of.ts'
 import { assertJsonText } from '../json/scan.ts'
 import { arraySlices, objectSlices } from '../json/slices.ts'
 import type { Answer } from './answer-error.ts'
@@ -13,12 +13,27 @@ export type DataInput = { data: unknown; dataText?: never } | { data?: never; da
  * @param at what stands before the names of fields in errors, such as `[0].`
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP
  */
-export function bodyWithData({ data, dataText, ...rest }: DataInput & object, at = ''): string {
-  const text = dataText ?? (JSON.stringify(data) as string | undefined)
-  if (text === undefined) throw invalidInput(`${at}data`, 'has no JSON form')
-  if (dataText !== undefined) assertJsonText(text, `${at}data`)
-  const members = JSON.stringify(rest).slice(1, -1)
-  return `{${members}${members === '' ? '' : ','}"data":${text}}`
+export function bodyWithData({ data, dataText: given, ...rest }: DataInput & object, at = ''): string {
+  const text = dataText({ data, dataText: given }, at)
+  const members = Object.entries(rest)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${JSON.stringify(name)}:${jsonTextOf(value, `${at}${name}`)},`)
+  return `{${members.join('')}"data":${text}}`
+}
+
+/**
+ * The data as text; `dataText` as it is.
+ *
+ * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP
+ */
+export function dataText(
+  { data, dataText: given }: { data?: unknown; dataText?: string },
+  at: string,
+): string {
+  if (given === undefined) return jsonTextOf(data, `${at}data`)
+  // unchecked, a text such as `1,"key":"x"` would become members of the object around it
+  assertJsonText(given, `${at}data`)
+  return given
 }
 
 /** A list in an answer, each with its data also as the text that was sent. */

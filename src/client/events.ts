@@ -1,7 +1,8 @@
 import { invalidInput } from '../errors/millrace-error.ts'
-import { assertJsonText } from '../json/scan.ts'
+import { jsonTextOf } from '../json/json-text-of.ts'
 import { arraySlices, objectSlices } from '../json/slices.ts'
 import type { Answer } from './answer-error.ts'
+import { dataText } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type {
   EventPage,
@@ -57,22 +58,10 @@ function headerSafe(key: string): string {
  */
 export function eventText(event: NewEvent, at = ''): string {
   const { type, key = null, headers = null } = event
-  const members = [`"type":${JSON.stringify(type)}`, `"data":${dataOf(event, at)}`]
-  if (key !== null) members.push(`"key":${JSON.stringify(key)}`)
-  if (headers !== null) members.push(`"headers":${JSON.stringify(headers)}`)
+  const members = [`"type":${jsonTextOf(type, `${at}type`)}`, `"data":${dataText(event, at)}`]
+  if (key !== null) members.push(`"key":${jsonTextOf(key, `${at}key`)}`)
+  if (headers !== null) members.push(`"headers":${jsonTextOf(headers, `${at}headers`)}`)
   return `{${members.join(',')}}`
-}
-
-function dataOf(event: NewEvent, at: string): string {
-  const { dataText } = event
-  if (dataText !== undefined) {
-    // unchecked, a text such as `1,"key":"x"` would become members of the event
-    assertJsonText(dataText, `${at}data`)
-    return dataText
-  }
-  const text: string | undefined = JSON.stringify(event.data)
-  if (text === undefined) throw invalidInput(`${at}data`, 'is missing, or is nothing that JSON can hold')
-  return text
 }
 
 /** `GET` a page of events at a path. */

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors/codes.ts'
+import { describeError } from '../errors/describe-error.ts'
 import { isMillraceError, MillraceError, type JsonSafe } from '../errors/millrace-error.ts'
 
 /** The one text for a database of another environment (W7). */
@@ -94,7 +95,7 @@ function namesIn(error: PostgresError): { [key: string]: JsonSafe } {
 function connectionError(error: unknown): MillraceError {
   let innermost: unknown = error
   for (const cause of causes(error)) innermost = cause
-  const words = innermost instanceof Error ? innermost.message || innermost.name : String(innermost)
+  const words = describeError(innermost)
   const isPrivate = innermost === error && error instanceof Error && words.startsWith('Failed query')
   return new MillraceError(
     'DATABASE_UNAVAILABLE',

@@ -45,6 +45,19 @@ describe('a refusal of the server', () => {
     await expect(ahead).rejects.toMatchObject({ code: 'OFFSET_AHEAD', details: { field: 'after', last: 0 } })
   })
 
+  it('is spared what has no JSON form: it is refused here, by its field', async () => {
+    const client = createClient({ url: server.url, key: server.rootKey })
+    const big = { data: { n: 1n } }
+    const calls = {
+      data: () => client.stream('orders').publish({ type: 'a', ...big }),
+      '[1].data': () => client.queue('mail').sendMany([{ data: 1 }, big]),
+      headers: () => client.stream('orders').publish({ type: 'a', data: 1, headers: { n: 1n as never } }),
+      type: () => client.stream('orders').publish({ data: 1 } as never),
+    }
+    for (const [field, call] of Object.entries(calls))
+      await expect(call()).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { field } })
+  })
+
   it('is UNAUTHORIZED without a key, and with a wrong one', async () => {
     for (const key of [null, 'wrong']) {
       const refused = createClient({ url: server.url, key }).stream('orders').read()
