@@ -30,10 +30,42 @@ async function runPart(part: Part, lab: Lab, options: RunOptions): Promise<PartR
     rounds: options.rounds,
     full: options.full,
     machine,
-    versions: await readVersions(),
+    versions: await readVersions(cases.flatMap(({ contestants }) => contestants.map(({ name }) => name))),
     notes: open.notes ?? [],
     cases,
   }
+}
+
+/** Growth is kept with its largest size only, which is measured with `--full`. */
+function keeps(part: Part): boolean {
+  return options.keep && (part.name !== 'growth' || options.full)
+}
+
+/**
+ * The server runs in a session of its own and would outlive this. A terminal tells this process and the one that
+ * started it, which tells it again. What breaks because the server goes must not keep its folders from being removed.
+ */
+function endWith(opening: Promise<Lab>): void {
+  let ending = false
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (ending) return
+      ending = true
+      console.log('\nEnding the server …')
+      for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, () => {})
+      void opening.then((lab) => lab.close()).finally(() => process.exit(1))
+    })
+  }
+}
+
+function tellVerdicts(): void {
+  console.log(`\nGoals, by the median of ${options.rounds} rounds:`)
+  for (const goal of goals) {
+    const verdict = judge(goal, results)
+    if (verdict !== undefined) console.log(`  ${verdictLine(verdict)}`)
+  }
+  if (!options.keep) console.log('Nothing was kept: that takes five rounds.')
+  else if (!chosen.every(keeps)) console.log('Growth was not kept: that takes --full.')
 }
 
 const options = readOptions(
@@ -42,26 +74,21 @@ const options = readOptions(
 )
 const chosen = parts.filter(({ name }) => options.parts.length === 0 || options.parts.includes(name))
 const start = performance.now()
-const lab = await openLab()
+const opening = openLab()
+endWith(opening)
+const lab = await opening
 const results: PartResult[] = []
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  // the server runs in a session of its own and would outlive this
-  process.once(signal, () => void lab.close().finally(() => process.exit(1)))
-}
 try {
   for (const part of chosen) {
     const result = await runPart(part, lab, options)
     results.push(result)
-    if (options.keep) await saveResult(result)
+    if (!keeps(part)) continue
+    await saveResult(result)
+    await writeReport(await readResults())
   }
 } finally {
   await lab.close()
 }
-console.log(`\nGoals, by the median of ${options.rounds} rounds:`)
-for (const goal of goals) {
-  const verdict = judge(goal, results)
-  if (verdict !== undefined) console.log(`  ${verdictLine(verdict)}`)
-}
-if (options.keep) await writeReport(await readResults())
-else console.log('Nothing was kept: that takes five rounds and the full sizes.')
+if (options.quick) console.log('\nNo goal is judged by sizes as small as these, and nothing was kept.')
+else tellVerdicts()
 console.log(`Took ${Math.round((performance.now() - start) / 1000)} s.`)

@@ -44,12 +44,20 @@ export interface Base {
 
 export async function openLab(): Promise<Lab> {
   const dataDir = await mkdtemp(join(tmpdir(), 'millrace-bench-'))
+  return openIn(dataDir).catch(async (error: unknown) => {
+    await rm(dataDir, { recursive: true, force: true })
+    throw error
+  })
+}
+
+async function openIn(dataDir: string): Promise<Lab> {
   const server = await startEmbeddedPostgres({
     dataDir,
     log: silentLog,
     settings: { shared_preload_libraries: 'pg_stat_statements', max_connections: 200 },
   })
   const admin = new pg.Client({ connectionString: server.url })
+  admin.on('error', lost)
   await admin.connect()
   await admin.query('create extension pg_stat_statements')
   const { rows } = await admin.query<{ server_version: string }>('show server_version')
@@ -60,7 +68,7 @@ export async function openLab(): Promise<Lab> {
     openBase: (name, options) => openBase(admin, server.url, name, options),
     async close() {
       receiver.stop()
-      await admin.end()
+      await admin.end().catch(lost)
       await server.stop()
       // started as root, the server keeps its data where its own user can enter
       for (const folder of [dirname(server.clusterDir), dataDir])
@@ -68,6 +76,9 @@ export async function openLab(): Promise<Lab> {
     },
   }
 }
+
+/** A connection that is lost while it is idle: whoever uses it next hears of it. */
+function lost(): void {}
 
 async function openBase(
   admin: pg.Client,
@@ -82,6 +93,7 @@ async function openBase(
   const db = createNodePostgresDb({ url, maxConnections })
   await migrate(db, { files: await readMigrationFiles() })
   const pool = new pg.Pool({ connectionString: url, max: maxConnections })
+  pool.on('error', lost)
   return {
     url,
     db,

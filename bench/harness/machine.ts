@@ -34,10 +34,10 @@ const packages = [
   'undici',
 ]
 
-/** The versions of what takes part, as they are installed. */
-export async function readVersions(): Promise<Record<string, string>> {
+/** The versions of what takes part, as they are installed. BullMQ does only where there is a Redis. */
+export async function readVersions(contestants: readonly string[]): Promise<Record<string, string>> {
   const versions: Record<string, string> = {}
-  for (const name of packages) {
+  for (const name of packages.filter((name) => name !== 'bullmq' || contestants.includes(name))) {
     const version =
       (await versionIn('../node_modules', name)) ?? (await versionIn('../../node_modules', name))
     if (version !== undefined) versions[name] = version

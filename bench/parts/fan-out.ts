@@ -30,7 +30,8 @@ export const fanOutPart: Part = {
   name: 'fan-out',
   async open(lab, { quick }) {
     const base = await lab.openBase('fan_out')
-    const [webhooks, events] = quick ? [100, 2] : [1000, 5]
+    // as many deliveries on both sides
+    const [webhooks, events] = quick ? [100, 2] : [1000, 20]
     return {
       cases: [
         {
@@ -47,7 +48,7 @@ export const fanOutPart: Part = {
               name: '50 webhooks',
               settings: 'a backlog, as in P4',
               async measure() {
-                const { rate } = await deliverBacklog(base, lab, { webhooks: 50, events: quick ? 10 : 200 })
+                const { rate } = await deliverBacklog(base, lab, { webhooks: 50, events: quick ? 10 : 400 })
                 return { rate: rate! }
               },
             },

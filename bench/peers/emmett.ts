@@ -7,7 +7,8 @@ export async function openEmmett(url: string): Promise<EventLog> {
   return {
     name: 'emmett',
     settings: {
-      append: 'appendToStream, a stream for each client, no version expected',
+      append:
+        'appendToStream, a stream for each client, no version expected; the ten connections of its own pool',
       read: 'readStream in pages of 1,000',
     },
     async append(stream, many) {

@@ -6,7 +6,7 @@ const workers = 10
 const quiet = new Logger(() => () => {})
 
 export async function openGraphileWorker(url: string): Promise<QueuePeer> {
-  const shared = { connectionString: url, logger: quiet, maxPoolSize: workers + 2 }
+  const shared = { connectionString: url, logger: quiet, maxPoolSize: 20 }
   await runMigrations(shared)
   const utils = await makeWorkerUtils(shared)
   const work = (count: number, worker: object): Promise<Worked> =>
@@ -17,7 +17,7 @@ export async function openGraphileWorker(url: string): Promise<QueuePeer> {
   return {
     name: 'graphile-worker',
     settings: {
-      send: 'addJob; addJobs for many',
+      send: 'addJob; addJobs for many; 20 connections',
       batched: `concurrentJobs ${workers}, localQueue.size 500, completeJobBatchDelay 0, failJobBatchDelay 0`,
       single: `concurrentJobs ${workers}, no local queue, no batches`,
     },
