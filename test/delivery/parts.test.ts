@@ -58,7 +58,8 @@ describe('changes', () => {
 
 describe('due retries', () => {
   it('are loaded when the first falls due, and not while a load runs', () => {
-    const retries = createDueRetries(1_000)
+    const retries = createDueRetries()
+    retries.due(1_000)
     expect(retries.loadInMs(400)).toBe(600)
     retries.beginLoad(1_000)
     expect(retries.loadInMs(1_001)).toBe(Infinity)
@@ -67,7 +68,8 @@ describe('due retries', () => {
   })
 
   it('keep what a flush says while a load is underway', () => {
-    const retries = createDueRetries(0)
+    const retries = createDueRetries()
+    retries.due(0)
     retries.beginLoad(10)
     retries.due(50)
     retries.endLoad()
@@ -75,7 +77,8 @@ describe('due retries', () => {
   })
 
   it('are asked for once a second while some are in hand', () => {
-    const retries = createDueRetries(0)
+    const retries = createDueRetries()
+    retries.due(0)
     retries.beginLoad(0)
     retries.took(5)
     retries.endLoad()
@@ -86,7 +89,8 @@ describe('due retries', () => {
   })
 
   it('are not taken twice: what was in hand when the load began may have changed since', () => {
-    const retries = createDueRetries(0)
+    const retries = createDueRetries()
+    retries.due(0)
     retries.took(5)
     retries.beginLoad(0)
     retries.gaveUp(5)

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createGate } from '../support/receiver.ts'
+import { countStatements, kindOf } from './support/counting-db.ts'
 import { createWorld, firstArrivals, offsetOf, type World } from './support/world.ts'
 
 interface DeliveryRow {
@@ -81,6 +82,23 @@ describe('retries', () => {
       { attempt: 2, outcome: 'retry', status: 429 },
       { attempt: 3, outcome: 'delivered', status: 200 },
     ])
+  })
+
+  it('that fall due while their webhook is worked on are loaded once, and no claim is needed', async () => {
+    const counting = countStatements(world.db)
+    await world.webhook({ scheduleMs: [0, 50] })
+    let requests = 0
+    world.receiver.answer(() => ({ status: ++requests % 2 === 1 ? 503 : 200 }))
+    // whoever comes early finds nothing, and has to be claimed again when the lease is given back
+    world.start({ db: counting.db, engine: { lingerMs: 60_000 } })
+    for (let n = 1; n <= 5; n++) {
+      await world.publish(['a'])
+      await world.receiver.waitFor(2 * n, 20_000)
+      await world.until('select from millrace.deliveries', (left) => left.length === 0)
+    }
+    const kinds = counting.statements.map(kindOf)
+    // what is due, and then what is left of its unit
+    expect(kinds.filter((kind) => kind === 'load')).toHaveLength(10)
   })
 
   it('leave no row and no line for an event that succeeds at once', async () => {

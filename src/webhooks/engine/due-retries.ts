@@ -22,19 +22,15 @@ export interface DueRetries {
 /** While due retries are in hand, asking for more than this often tells nothing. */
 const pauseMs = 1_000
 
-export function createDueRetries(firstAt: number | null): DueRetries {
-  return new Retries(firstAt)
+export function createDueRetries(): DueRetries {
+  return new Retries()
 }
 
 class Retries implements DueRetries {
   readonly #inHand = new Set<number>()
-  #dueAt: number
+  #dueAt = Infinity
   #loadedAt = 0
   #touched: Set<number> | null = null
-
-  constructor(firstAt: number | null) {
-    this.#dueAt = firstAt ?? Infinity
-  }
 
   due(at: number | null): void {
     this.#dueAt = at ?? Infinity

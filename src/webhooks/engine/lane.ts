@@ -197,7 +197,7 @@ export class Lane {
     this.#changes.written()
     this.#window.stored(flush.offset)
     this.#units.flushed()
-    this.#recorded.due(dueInMs === null ? null : sentAt + dueInMs)
+    this.#recorded.dueIn(dueInMs)
     if (flush.renew) this.lease.renewedAt(sentAt)
     this.#validity.lastChange(fence)
     if (flush.release) this.#phase = 'ended'

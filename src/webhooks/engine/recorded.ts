@@ -13,8 +13,8 @@ export interface Recorded {
   begin(dueNow: readonly LoadedDelivery[]): void
   /** Loads, beside the main loop, the retries that have fallen due and the units whose head is gone. */
   load(): void
-  /** The database says when the earliest retry falls due; null: there is none. */
-  due(at: number | null): void
+  /** The database has just said in how many milliseconds the earliest retry falls due; null: there is none. */
+  dueIn(ms: number | null): void
   /** The item gets a row, or another attempt of it failed. */
   enter(item: Item): void
   /** The item is in hand, though it was not loaded: should someone make it due meanwhile, it is not sent beside itself. */
@@ -41,6 +41,9 @@ export interface RecordedOptions {
   onLoaded: () => void
 }
 
+/** A load that is early finds nothing, and a timer may ring a moment early. */
+const lateMs = 2
+
 /** With up to 64 events each, that is as much as one answer should hold. */
 const maxUnitsPerLoad = 32
 
@@ -56,10 +59,11 @@ class RecordedDeliveries implements Recorded {
   #pausedUntil = 0
 
   constructor(options: RecordedOptions) {
-    const { webhook, leasedAt } = options
+    const { webhook } = options
     this.#options = options
     this.loose = webhook.loose
-    this.#retries = createDueRetries(webhook.dueInMs === null ? null : leasedAt + webhook.dueInMs)
+    this.#retries = createDueRetries()
+    this.dueIn(webhook.dueInMs)
   }
 
   begin(dueNow: readonly LoadedDelivery[]): void {
@@ -78,8 +82,8 @@ class RecordedDeliveries implements Recorded {
     this.#loadDue(now)
   }
 
-  due(at: number | null): void {
-    this.#retries.due(at)
+  dueIn(ms: number | null): void {
+    this.#retries.due(ms === null ? null : this.#options.services.clock.now() + ms + lateMs)
   }
 
   enter(item: Item): void {
