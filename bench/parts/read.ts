@@ -12,6 +12,14 @@ const page = 1000
 const bareSelect = `select "offset", type, key, data::text, headers::text, published_at from millrace.events
   where stream_id = $1 and "offset" > $2 order by "offset" limit $3`
 
+/** The same SELECT in a function and with nothing around it: what a page costs as soon as it comes out of one. */
+const bareFunction = `create function public.bench_page(p_stream integer, p_after bigint, p_limit integer)
+  returns table (o_offset bigint, o_type text, o_key text, o_data text, o_headers text, o_published timestamptz)
+  language plpgsql as $$ begin return query
+    select "offset", type, key, data::text, headers::text, published_at from millrace.events
+      where stream_id = p_stream and "offset" > p_after order by "offset" limit p_limit;
+  end $$`
+
 /** Reads one page after a position. */
 type ReadPage = (after: number) => Promise<{ count: number; next: number }>
 
@@ -55,9 +63,23 @@ function contestants(
     const { rows } = await base.pool.query<{ offset: string }>(bareSelect, [streamId, after, page])
     return { count: rows.length, next: Number(rows.at(-1)?.offset) }
   }
+  const inFunction: ReadPage = async (after) => {
+    const { rows } = await base.pool.query<{ o_offset: string }>(
+      'select * from public.bench_page($1, $2, $3)',
+      [streamId, after, page],
+    )
+    return { count: rows.length, next: Number(rows.at(-1)?.o_offset) }
+  }
   return [
     reader('Millrace', 'readEvents', millrace, consumers, count),
     reader('bare', 'SELECT by pg, from the same table', bare, consumers, count),
+    reader(
+      'in a function',
+      'that SELECT in a plpgsql function, and nothing else',
+      inFunction,
+      consumers,
+      count,
+    ),
     ...logs.map((log) =>
       reader(log.name, log.settings.read, (after) => log.read('bench', after, page), consumers, count),
     ),
@@ -70,6 +92,7 @@ export const read: Part = {
     const base = await lab.openBase('read')
     const count = quick ? 2000 : 50_000
     const streamId = await seedEvents(base, 'bench', count)
+    await base.pool.query(bareFunction)
     const logs = await openEventLogs(base.url)
     for (const log of logs) {
       for (let n = 0; n < count; n += page)
