@@ -10,8 +10,8 @@ export interface TallyOptions {
 }
 
 /**
- * A histogram without labels, of plain numbers that the registry asks for: prom-client's own takes most of a
- * microsecond for each value, and every delivery counts two.
+ * A histogram without labels, of plain numbers that the registry asks for: prom-client's own
+ * looks up labels for each value, and two values for every delivery were 2 to 3 % of what it takes.
  *
  * @returns counts a value
  */

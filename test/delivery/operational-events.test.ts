@@ -6,6 +6,7 @@ import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webho
 import { resumeWebhook } from '../../src/webhooks/operations/set-state.ts'
 import { rotateSecret } from '../../src/webhooks/operations/rotate-secret.ts'
 import { startMember } from './support/fleet.ts'
+import { flushPart } from './support/flush-part.ts'
 import { heldUp } from './support/held-up.ts'
 import { createScriptedEndpoint, type Act } from './support/script.ts'
 import { createWorld, type World } from './support/world.ts'
@@ -43,21 +44,6 @@ describe('operational events', () => {
     const request = { scope: { kind: 'all' }, leaseMs: 30_000, limit: 10, environment: null } as const
     await claimWebhooks(world.db, { ...request, token })
     return token
-  }
-
-  function lane(webhookId: string, token: string, changes: Partial<LaneFlush> = {}): LaneFlush {
-    const nothing = { rows: [], promote: [], log: [], disable: null, succeeded: false, failed: false }
-    return {
-      webhookId,
-      token,
-      offset: 0,
-      release: false,
-      renew: true,
-      fence: 1,
-      saturated: false,
-      ...nothing,
-      ...changes,
-    }
   }
 
   function dead(offset: number): DeliveryRow {
@@ -109,10 +95,10 @@ describe('operational events', () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
     const token = await leased()
-    await flush(lane(id, token, { failed: true }))
-    await flush(lane(id, token, { failed: true }))
+    await flush(flushPart(id, token, { failed: true }))
+    await flush(flushPart(id, token, { failed: true }))
     expect(await told()).toEqual([])
-    for (let times = 0; times < 2; times++) await flush(lane(id, token, { succeeded: true }))
+    for (let times = 0; times < 2; times++) await flush(flushPart(id, token, { succeeded: true }))
     const failingSince = expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/)
     const data = { webhookId: id, stream: 'orders', failingSince }
     expect(await told()).toEqual([{ type: 'webhook.recovered', key: id, data }])
@@ -124,18 +110,18 @@ describe('operational events', () => {
       const { id } = await world.webhook()
       await world.publish(['k'])
       const token = await leased()
-      await flush(lane(id, token, { failed: true }))
+      await flush(flushPart(id, token, { failed: true }))
       const [failing] = await world.sql<{ since: Date }>(
         'select failing_since as since from millrace.webhooks',
       )
       await world.sql(why.startsWith('five') ? failedTooLong : 'select')
       const disable = why.startsWith('410') ? 'answered 410 Gone' : null
-      await flush(lane(id, token, { failed: true, disable, release: true }))
+      await flush(flushPart(id, token, { failed: true, disable, release: true }))
       if (disable === null)
         await world.sql(`update millrace.webhooks set state = 'paused' where state = 'active'`)
       await resumeWebhook(world.db, id)
       for (let times = 0; times < 2; times++)
-        await flush(lane(id, await leased(), { succeeded: true, release: true }))
+        await flush(flushPart(id, await leased(), { succeeded: true, release: true }))
       const recovered = (await told()).filter(({ type }) => type === 'webhook.recovered')
       expect(recovered).toHaveLength(1)
       expect(new Date(String(recovered[0]!.data.failingSince))).toEqual(failing!.since)
@@ -149,7 +135,7 @@ describe('operational events', () => {
       await world.sql(failedTooLong)
       const token = await leased()
       for (let flushes = 0; flushes < 2; flushes++)
-        await flush(lane(id, token, { failed: true, release: flushes === 1 }))
+        await flush(flushPart(id, token, { failed: true, release: flushes === 1 }))
       const events = await told()
       expect(events).toHaveLength(times)
       expect(events.at(-1)!.data).toEqual({
@@ -182,8 +168,8 @@ describe('operational events', () => {
     await leased()
     await world.sql(failedTooLong)
     const stale = crypto.randomUUID()
-    await flush(lane(id, stale, { rows: [dead(1)], failed: true, disable: 'gone' }))
-    await flush(lane(id, stale, { succeeded: true }))
+    await flush(flushPart(id, stale, { rows: [dead(1)], failed: true, disable: 'gone' }))
+    await flush(flushPart(id, stale, { succeeded: true }))
     expect(await told()).toEqual([])
   })
 
@@ -191,10 +177,10 @@ describe('operational events', () => {
     const { id } = await world.webhook()
     await world.publish(['k', 'l'])
     const token = await leased()
-    const part = lane(id, token, { offset: 1, rows: [dead(1)], failed: true })
+    const part = flushPart(id, token, { offset: 1, rows: [dead(1)], failed: true })
     for (let times = 0; times < 2; times++) await flush(part)
     expect(await told()).toHaveLength(1)
-    const next = lane(id, token, { offset: 2, rows: [dead(2)], failed: true })
+    const next = flushPart(id, token, { offset: 2, rows: [dead(2)], failed: true })
     const overtaken = await heldUp(
       world,
       (db) => flushOutcomes(db, [next], 30_000),
@@ -208,9 +194,9 @@ describe('operational events', () => {
     const { id } = await world.webhook()
     await world.publish(['k'])
     const token = await leased()
-    await flush(lane(id, token, { offset: 1, rows: [dead(1)], failed: true }))
-    await flush(lane(id, token, { offset: 1, rows: [{ ...dead(1), state: 'retrying' }], failed: true }))
-    await flush(lane(id, token, { offset: 1, rows: [dead(1)], failed: true }))
+    await flush(flushPart(id, token, { offset: 1, rows: [dead(1)], failed: true }))
+    await flush(flushPart(id, token, { offset: 1, rows: [{ ...dead(1), state: 'retrying' }], failed: true }))
+    await flush(flushPart(id, token, { offset: 1, rows: [dead(1)], failed: true }))
     expect(await told()).toHaveLength(2)
   })
 
@@ -273,7 +259,7 @@ describe('operational events', () => {
     await client.query(
       `select * from millrace.append('millrace.webhooks', '{t}', '{null}', '{1}', '{null}', null, null)`,
     )
-    expect(await flush(lane(id, token, { offset: 1, rows: [dead(1)], failed: true }))).toMatchObject({
+    expect(await flush(flushPart(id, token, { offset: 1, rows: [dead(1)], failed: true }))).toMatchObject({
       busy: [],
     })
     expect(await told()).toHaveLength(1)

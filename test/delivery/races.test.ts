@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createSystemPorts } from '../../src/system-ports.ts'
 import { claimWebhooks, type ClaimRequest } from '../../src/webhooks/engine/claim-webhooks.ts'
 import { drain } from '../../src/webhooks/engine/drain.ts'
-import { flushOutcomes, type DeliveryRow, type LaneFlush } from '../../src/webhooks/engine/flush-outcomes.ts'
+import { flushOutcomes, type DeliveryRow } from '../../src/webhooks/engine/flush-outcomes.ts'
+import { flushPart } from './support/flush-part.ts'
 import { heldUp } from './support/held-up.ts'
 import { startMember } from './support/fleet.ts'
 import { createScriptedEndpoint, type Act } from './support/script.ts'
@@ -28,25 +29,6 @@ describe('races at the database', () => {
       ...request,
     })
 
-  function lane(webhookId: string, token: string, changes: Partial<LaneFlush> = {}): LaneFlush {
-    return {
-      webhookId,
-      token,
-      offset: 0,
-      release: false,
-      renew: true,
-      fence: 1,
-      saturated: false,
-      succeeded: false,
-      failed: false,
-      disable: null,
-      rows: [],
-      promote: [],
-      log: [],
-      ...changes,
-    }
-  }
-
   function row(offset: number, state: DeliveryRow['state']): DeliveryRow {
     return { offset, unit: 'k', state, attempts: 1, delayMs: 0, status: null, error: null, answer: null }
   }
@@ -67,7 +49,11 @@ describe('races at the database', () => {
     const token = crypto.randomUUID()
     await claim({ token })
     const admin = await inTransaction('update millrace.webhooks set rate_limit = 5')
-    const flush = lane(id, token, { offset: 2, rows: [row(1, 'retrying'), row(2, 'blocked')], failed: true })
+    const flush = flushPart(id, token, {
+      offset: 2,
+      rows: [row(1, 'retrying'), row(2, 'blocked')],
+      failed: true,
+    })
     expect(await flushOutcomes(world.db, [flush], 30_000)).toEqual({ held: [], busy: [id] })
     expect(await world.sql('select from millrace.deliveries')).toEqual([])
     await admin.query('commit')
@@ -81,8 +67,8 @@ describe('races at the database', () => {
     await world.publish(['k', 'k'])
     await claim({ token })
     const rows = [row(1, 'retrying'), row(2, 'blocked')]
-    await flushOutcomes(world.db, [lane(id, token, { offset: 2, rows })], 30_000)
-    const flush = lane(id, token, { rows: [row(1, 'gone')], promote: ['k'], offset: 2 })
+    await flushOutcomes(world.db, [flushPart(id, token, { offset: 2, rows })], 30_000)
+    const flush = flushPart(id, token, { rows: [row(1, 'gone')], promote: ['k'], offset: 2 })
     const overtaken = await heldUp(
       world,
       (db) => flushOutcomes(db, [flush], 30_000),
@@ -101,8 +87,8 @@ describe('races at the database', () => {
     await world.publish(['k', 'k', 'k'])
     await claim({ token })
     const first = [row(1, 'retrying'), row(2, 'blocked'), row(3, 'blocked')]
-    await flushOutcomes(world.db, [lane(id, token, { offset: 3, rows: first })], 30_000)
-    const flush = lane(id, token, { offset: 3, rows: [row(1, 'gone')], promote: ['k'] })
+    await flushOutcomes(world.db, [flushPart(id, token, { offset: 3, rows: first })], 30_000)
+    const flush = flushPart(id, token, { offset: 3, rows: [row(1, 'gone')], promote: ['k'] })
     for (let times = 0; times < 2; times++) await flushOutcomes(world.db, [flush], 30_000)
     expect(await world.sql('select "offset"::integer, state from millrace.deliveries order by 1')).toEqual([
       { offset: 2, state: 'retrying' },
@@ -115,7 +101,7 @@ describe('races at the database', () => {
     await world.publish(['k'])
     const token = crypto.randomUUID()
     await claim({ token })
-    const lost = lane(a.id, crypto.randomUUID(), {
+    const lost = flushPart(a.id, crypto.randomUUID(), {
       offset: 1,
       rows: [row(1, 'dead')],
       disable: 'no',
@@ -125,7 +111,7 @@ describe('races at the database', () => {
         { offset: 1, attempt: 1, outcome: 'dead', durationMs: 1, status: 500, error: null, answer: null },
       ],
     })
-    const result = await flushOutcomes(world.db, [lost, lane(b.id, token, { offset: 1 })], 30_000)
+    const result = await flushOutcomes(world.db, [lost, flushPart(b.id, token, { offset: 1 })], 30_000)
     expect(result).toMatchObject({ held: [{ webhookId: b.id }], busy: [] })
     const [untouched] = await world.sql(
       'select "offset"::integer, state, lease_token from millrace.webhooks where id = $1',
@@ -142,7 +128,7 @@ describe('races at the database', () => {
     const token = crypto.randomUUID()
     await claim({ token })
     const rows = [{ ...row(1, 'retrying'), error: 'half \ud83d', answer: 'nul \0 here' }]
-    await flushOutcomes(world.db, [lane(id, token, { rows })], 30_000)
+    await flushOutcomes(world.db, [flushPart(id, token, { rows })], 30_000)
     expect(await world.sql('select last_error, last_answer from millrace.deliveries')).toEqual([
       { last_error: 'half \ufffd', last_answer: 'nul  here' },
     ])
@@ -166,7 +152,7 @@ describe('races at the database', () => {
       const token = crypto.randomUUID()
       await claim({ token })
       const rows = [row(1, 'retrying')]
-      await flushOutcomes(world.db, [lane(id, token, { offset: 1, rows, release: true })], 30_000)
+      await flushOutcomes(world.db, [flushPart(id, token, { offset: 1, rows, release: true })], 30_000)
     }
     const overtaken = await heldUp(world, (db) => claim({}, db), another)
     expect(overtaken.webhooks).toEqual([])
@@ -181,7 +167,11 @@ describe('races at the database', () => {
     const token = crypto.randomUUID()
     await claim({ token })
     await world.sql(`update millrace.webhooks set lease_until = now() - interval '1 second'`)
-    const flush = lane(id, token, { renew: false, offset: 2, rows: [row(1, 'retrying'), row(2, 'blocked')] })
+    const flush = flushPart(id, token, {
+      renew: false,
+      offset: 2,
+      rows: [row(1, 'retrying'), row(2, 'blocked')],
+    })
     const { webhooks } = await heldUp(
       world,
       (db) => claim({}, db),

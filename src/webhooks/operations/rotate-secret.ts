@@ -5,7 +5,7 @@ import { qualified, runQuery } from '../../db/run.ts'
 import { invalidInput, MillraceError } from '../../errors/millrace-error.ts'
 import type { Clock } from '../../ports.ts'
 import { noWebhook } from '../get-webhook.ts'
-import { announced, operationalTypes, wakeOfAnnounced } from '../operational-events.ts'
+import { announced, secretRotated, wakeOfAnnounced } from '../operational-events.ts'
 import type { Sealer } from '../seal.ts'
 import { signingSecret } from '../signing-secret.ts'
 import { sealSecret } from '../stored-secret.ts'
@@ -122,7 +122,7 @@ function replaceStatement(db: Db, id: string, sealed: string, overlapMs: number)
 }
 
 function rotationNotice(db: Db): SQL {
-  return sql`select t.id, ${operationalTypes.secretRotated}::text as type, 0 as place,
+  return sql`select t.id, ${secretRotated}::text as type,
       json_build_object('webhookId', t.id, 'stream', s.name, 'overlapUntil', ${isoText(sql`t.until`)}) as data
     from target t join ${db.tables.streams} s on s.id = t.stream_id`
 }
