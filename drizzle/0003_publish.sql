@@ -1,5 +1,6 @@
 -- Publish outside a transaction, in one round trip: append, COMMIT, and only then notify, so that
--- the global lock of a notifying commit is not held while the data is written to disk. Inside a
+-- the global lock of a notifying commit is not held while the data is written to disk. The second
+-- commit has nothing to keep, as a wake does not outlive the server anyway: it waits for no disk. Inside a
 -- transaction block it raises 2D000: there `append` and `wake_stream` are called.
 CREATE PROCEDURE "millrace"."publish"(
   p_stream text,
@@ -19,6 +20,7 @@ BEGIN
     FROM "millrace"."append"(p_stream, p_types, p_keys, p_data, p_headers, p_idempotency_key, p_content_hash) a;
   COMMIT;
   IF NOT o_replayed THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM "millrace"."wake_stream"(o_stream_id);
   END IF;
 END

@@ -29,7 +29,7 @@ RETURNS TABLE (
   o_headers text,
   o_published double precision
 )
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE

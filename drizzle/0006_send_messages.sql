@@ -131,7 +131,7 @@ END
 $$;
 --> statement-breakpoint
 -- Send outside a transaction, in one round trip: send, COMMIT, and only then wake, so that the global
--- lock of a notifying commit is not held while the data is written to disk. Inside a transaction
+-- lock of a notifying commit is not held while the data is written to disk; see `publish`. Inside a transaction
 -- block it raises 2D000: there `send_messages` and `wake_queue` are called.
 CREATE PROCEDURE "millrace"."send"(
   p_queue text,
@@ -161,6 +161,7 @@ BEGIN
       p_dedupe_keys, p_dedupe_windows_ms) s;
   COMMIT;
   IF coalesce(o_sent, o_ids) <> '{}' THEN
+    PERFORM set_config('synchronous_commit', 'off', true);
     PERFORM "millrace"."wake_queue"(o_queue_id);
   END IF;
 END

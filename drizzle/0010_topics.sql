@@ -75,6 +75,7 @@ BEGIN
       p_times, p_max_attempts, p_lease_ms, p_backoff_base_ms, p_backoff_max_ms, p_backoff_factors,
       p_dedupe_keys, p_dedupe_windows_ms) s;
   COMMIT;
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM "millrace"."wake_queues"(o_queue_ids);
 END
 $$;

@@ -211,7 +211,11 @@ describe.skipIf(!hasPgBouncer)('through a PgBouncer in transaction mode', () => 
 
   it('leaves nothing behind in the sessions: no lock, no prepared statement, no setting', async () => {
     const db = createNodePostgresDb({ url })
-    await createMillrace({ db }).stream('clean').publish({ type: 'made', data: 1 })
+    const stream = createMillrace({ db }).stream('clean')
+    for (let n = 0; n < 10; n++) {
+      await stream.publish({ type: 'made', data: n })
+      await stream.read()
+    }
     await db.close()
     const client = new pg.Client({ connectionString: url })
     await client.connect()

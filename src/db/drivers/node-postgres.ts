@@ -7,6 +7,7 @@ import { assertDatabaseUrl } from './database-url.ts'
 import { directNeonUrl } from './neon-url.ts'
 import { guardPool } from './pool.ts'
 import { transactionOn } from './pool-transaction.ts'
+import { prepareFixed } from './prepare-fixed.ts'
 import { openSession } from './session.ts'
 import { storeClosed } from './store-closed.ts'
 
@@ -64,6 +65,7 @@ export function createNodePostgresDb(options: NodePostgresOptions): Db {
   }
   const pool = new pg.Pool({ ...shared, connectionString: url, max: maxConnections })
   const guarded = guardPool<pg.PoolClient>(pool as never, cut)
+  pool.on('connect', prepareFixed)
   const transaction: Db['transaction'] = (work) =>
     transactionOn(guarded, drizzle as never, (tx) => work({ drizzle: tx, tables, schema, environment }))
   return {
