@@ -54,7 +54,7 @@ async function openIn(dataDir: string): Promise<Lab> {
   const server = await startEmbeddedPostgres({
     dataDir,
     log: silentLog,
-    settings: { shared_preload_libraries: 'pg_stat_statements', max_connections: 200 },
+    settings: { shared_preload_libraries: 'pg_stat_statements' },
   })
   const admin = new pg.Client({ connectionString: server.url })
   admin.on('error', lost)
