@@ -3,7 +3,8 @@
 --
 -- Locks those whose lease holds, which the token proves. Waits for no row lock, so that a transaction that sits on one
 -- webhook delays no other: o_busy are those that someone else is changing at this moment. Whatever looks at the held
--- ones afterwards has a newer snapshot than the locks.
+-- ones afterwards has a newer snapshot than the locks. Of those that are not simply active and well the answer says how
+-- they stand: of most there is nothing to say, and an array costs by its length.
 --
 -- Their plans are kept while the tables grow, hence the settings: rows of webhooks come by `id = ANY`, whatever the
 -- statistics say, and are matched by a hash.
@@ -11,7 +12,7 @@ CREATE FUNCTION "millrace"."hold_webhooks"(
   p_ids text[],
   p_tokens uuid[],
   OUT o_ids text[],
-  OUT o_stream_ids integer[],
+  OUT o_unwell text[],
   OUT o_states text[],
   OUT o_failing_since timestamptz[],
   OUT o_disable_after timestamptz[],
@@ -22,11 +23,14 @@ LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_nestloop = off SET enable_mergejoin = off
 SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 BEGIN
-  SELECT coalesce(array_agg(h.id), '{}'), array_agg(h.stream_id), array_agg(h.state), array_agg(h.failing_since),
-      array_agg(h.disable_after)
-    INTO o_ids, o_stream_ids, o_states, o_failing_since, o_disable_after
+  SELECT coalesce(array_agg(h.id), '{}'), array_agg(h.id) FILTER (WHERE h.unwell),
+      array_agg(h.state) FILTER (WHERE h.unwell), array_agg(h.failing_since) FILTER (WHERE h.unwell),
+      array_agg(h.disable_after) FILTER (WHERE h.unwell)
+    INTO o_ids, o_unwell, o_states, o_failing_since, o_disable_after
     FROM (
-      SELECT w.id, w.stream_id, w.state, w.failing_since, w.disable_after FROM "millrace"."webhooks" w
+      SELECT w.id, w.state, w.failing_since, w.disable_after,
+          w.state <> 'active' OR w.failing_since IS NOT NULL OR w.disable_after IS NOT NULL AS unwell
+        FROM "millrace"."webhooks" w
         JOIN unnest(p_ids, p_tokens) AS l (id, token) ON l.id = w.id AND l.token = w.lease_token
         WHERE w.id = ANY (p_ids)
         FOR UPDATE OF w SKIP LOCKED
@@ -47,7 +51,6 @@ $$;
 -- Answers what is to be told of those that became dead, and were not. Planned for every call: sizes vary here.
 CREATE FUNCTION "millrace"."write_deliveries"(
   p_ids text[],
-  p_stream_ids integer[],
   p_rows json,
   p_promote json,
   p_log json,
@@ -64,7 +67,7 @@ BEGIN
         status integer, error text, answer text)
       JOIN unnest(p_ids) AS h (id) ON h.id = a.id;
   WITH held AS MATERIALIZED (
-    SELECT h.* FROM unnest(p_ids, p_stream_ids) AS h (id, stream_id)
+    SELECT w.id, w.stream_id FROM "millrace"."webhooks" w WHERE w.id = ANY (p_ids)
   ), wanted AS MATERIALIZED (
     SELECT r.* FROM json_to_recordset(coalesce(p_rows, '[]')) AS r (
       id text, "offset" bigint, unit text, state text, attempts integer, delay bigint,
@@ -127,22 +130,21 @@ END
 $$;
 --> statement-breakpoint
 -- Writes how webhooks that are held stand: how far they came, whether they work, whether the lease goes on or back.
+-- p_flags is a sum: 1 gives the lease back, 2 renews it, 4 says that it has as much in trouble as it may, 8 that an
+-- attempt has succeeded, 16 that the last one has failed, 32 that something of it in trouble was written. p_disable has the reasons of those to be disabled, by id.
 -- Answers how those stand then of which there is news to the caller, as JSON: that are no longer active, have a retry
 -- to come, or another fence than p_fences knows; and what is to be told: that one works again, or was disabled.
 CREATE FUNCTION "millrace"."write_webhooks"(
   p_held_ids text[],
+  p_unwell text[],
   p_states text[],
   p_failing_since timestamptz[],
   p_disable_after timestamptz[],
   p_ids text[],
   p_offsets bigint[],
-  p_releases boolean[],
-  p_renewals boolean[],
-  p_saturated boolean[],
-  p_succeeded boolean[],
-  p_failed boolean[],
-  p_disable text[],
+  p_flags integer[],
   p_fences bigint[],
+  p_disable json,
   p_lease_ms integer,
   OUT o_news text,
   OUT o_types text[],
@@ -159,11 +161,13 @@ DECLARE
   v_lease CONSTANT interval := p_lease_ms * interval '1 millisecond';
 BEGIN
   WITH lane AS MATERIALIZED (
-    SELECT l.*, h.state AS was, h.failing_since AS failed_since, l.disable IS NOT NULL
-        OR (l.failed AND NOT l.succeeded AND h.disable_after < clock_timestamp()) AS over
-      FROM unnest(p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_fences)
-        AS l (id, "offset", release, renew, saturated, succeeded, failed, disable, fence)
-      JOIN unnest(p_held_ids, p_states, p_failing_since, p_disable_after)
+    SELECT l.id, l."offset", l.fence, l.flags & 1 <> 0 AS release, l.flags & 2 <> 0 AS renew,
+        l.flags & 4 <> 0 AS saturated, l.flags & 8 <> 0 AS succeeded, l.flags & 16 <> 0 AS failed,
+        l.flags & 32 <> 0 AS troubled,
+        p_disable ->> l.id AS disable, coalesce(h.state, 'active') AS was, h.failing_since AS failed_since,
+        p_disable ->> l.id IS NOT NULL OR (l.flags & 24 = 16 AND h.disable_after < clock_timestamp()) AS over
+      FROM unnest(p_ids, p_offsets, p_flags, p_fences) AS l (id, "offset", flags, fence)
+      LEFT JOIN unnest(p_unwell, p_states, p_failing_since, p_disable_after)
         AS h (id, state, failing_since, disable_after) ON h.id = l.id
   ), flushed AS (
     UPDATE "millrace"."webhooks" w SET
@@ -175,8 +179,10 @@ BEGIN
         lease_until = CASE WHEN l.release THEN NULL
           WHEN l.renew OR w.lease_until < clock_timestamp() + v_lease / 2 THEN clock_timestamp() + v_lease
           ELSE w.lease_until END,
-        due_at = (SELECT d.due_at FROM "millrace"."deliveries" d
-          WHERE d.webhook_id = w.id AND d.state = 'retrying' ORDER BY d.due_at LIMIT 1),
+        -- one that has no retry to come gets none by getting on
+        due_at = CASE WHEN w.due_at IS NOT NULL OR l.troubled THEN (
+          SELECT d.due_at FROM "millrace"."deliveries" d
+            WHERE d.webhook_id = w.id AND d.state = 'retrying' ORDER BY d.due_at LIMIT 1) END,
         failing_since = CASE
           WHEN l.succeeded AND NOT l.failed THEN NULL
           WHEN l.succeeded THEN clock_timestamp()
@@ -219,7 +225,7 @@ END
 $$;
 --> statement-breakpoint
 -- Writes the outcomes of many webhooks: offsets, deliveries in trouble, attempt log, leases; what an operator should
--- know of it goes to the operational stream. p_ids to p_fences have an entry for each webhook. Each one's part is
+-- know of it goes to the operational stream. p_ids to p_fences have an entry for each webhook; see above. Each one's part is
 -- guarded by its lease's token, so that a worker that lost its lease changes nothing. Nothing is written of o_lost, who
 -- lost it, nor of o_busy, which someone else is changing at this moment; of the others o_news says how they stand, where
 -- that is news. All three are JSON.
@@ -227,13 +233,9 @@ CREATE FUNCTION "millrace"."flush_outcomes"(
   p_ids text[],
   p_tokens uuid[],
   p_offsets bigint[],
-  p_releases boolean[],
-  p_renewals boolean[],
-  p_saturated boolean[],
-  p_succeeded boolean[],
-  p_failed boolean[],
-  p_disable text[],
+  p_flags integer[],
   p_fences bigint[],
+  p_disable json,
   p_rows json,
   p_promote json,
   p_log json,
@@ -254,11 +256,11 @@ BEGIN
   SELECT '{}'::text[] AS o_keys, '{}'::text[] AS o_data INTO v_dead;
   IF coalesce(p_rows, p_promote, p_log) IS NOT NULL THEN
     SELECT * INTO v_dead
-      FROM "millrace"."write_deliveries"(v_held.o_ids, v_held.o_stream_ids, p_rows, p_promote, p_log);
+      FROM "millrace"."write_deliveries"(v_held.o_ids, p_rows, p_promote, p_log);
   END IF;
   SELECT * INTO v_now FROM "millrace"."write_webhooks"(
-    v_held.o_ids, v_held.o_states, v_held.o_failing_since, v_held.o_disable_after,
-    p_ids, p_offsets, p_releases, p_renewals, p_saturated, p_succeeded, p_failed, p_disable, p_fences, p_lease_ms);
+    v_held.o_ids, v_held.o_unwell, v_held.o_states, v_held.o_failing_since, v_held.o_disable_after,
+    p_ids, p_offsets, p_flags, p_fences, p_disable, p_lease_ms);
   v_types := array_fill('webhook.exhausted'::text, ARRAY[coalesce(cardinality(v_dead.o_keys), 0)]) || v_now.o_types;
   IF cardinality(v_types) > 0 THEN
     SELECT a.o_stream_id INTO v_told FROM "millrace"."append"(

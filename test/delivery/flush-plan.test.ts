@@ -9,7 +9,7 @@ const lease = `update millrace.webhooks set lease_token = $1, lease_until = now(
 
 /** As a busy webhook is flushed: it gets on, one key falls in trouble, one gets out of it. */
 const flush = `select o_news from millrace.flush_outcomes(
-  array[$1::text], array[$2::uuid], array[$3::bigint], '{f}', '{t}', '{f}', '{t}', '{f}', '{null}', '{0}',
+  array[$1::text], array[$2::uuid], array[$3::bigint], '{42}', '{0}', null,
   json_build_array(json_build_object('id', $1::text, 'offset', $3::bigint, 'unit', 'a', 'state', 'retrying',
     'attempts', 1, 'delay', 5000, 'status', 500, 'error', 'answered 500', 'answer', '')),
   json_build_array(json_build_object('id', $1::text, 'unit', 'b')), null, 30000)`
