@@ -1,3 +1,4 @@
+import { bodyOf } from './data.ts'
 import { createKeys, type KeysClient } from './keys.ts'
 import { createLock, type LockClient } from './locks.ts'
 import { createQueue, listQueues, type QueueClient } from './queues.ts'
@@ -61,7 +62,7 @@ export function createClient(options: ClientOptions): Client {
     keys: createKeys(send),
     async notify(channel, payload, { signal } = {}) {
       const path = `/v1/channels/${segment('channel', channel)}`
-      await send({ method: 'POST', path, body: JSON.stringify({ payload }), signal })
+      await send({ method: 'POST', path, body: bodyOf({ payload }), signal })
     },
     // 503 carries the same report
     health: async ({ signal } = {}) => jsonOf(await send({ path: '/readyz', signal, alsoOk: 503 })),

@@ -8,17 +8,31 @@ import { jsonOf } from './request.ts'
 export type DataInput = { data: unknown; dataText?: never } | { data?: never; dataText: string }
 
 /**
- * An object with data as the text of a request; `dataText` goes in as it is.
+ * An object as the text of a request, without what is undefined.
  *
  * @param at what stands before the names of fields in errors, such as `[0].`
+ * @throws INVALID_INPUT naming the field that has no JSON form, such as a BigInt
+ */
+export function bodyOf(input: object, at = ''): string {
+  // what is none, in spite of its type, is for the server to name
+  if (typeof input !== 'object' || input === null) return jsonTextOf(input, at === '' ? 'body' : at)
+  return `{${membersOf(input, at).join(',')}}`
+}
+
+/**
+ * The same with data; `dataText` goes in as it is.
+ *
  * @throws INVALID_INPUT, INVALID_JSON, JSON_TOO_DEEP
  */
 export function bodyWithData({ data, dataText: given, ...rest }: DataInput & object, at = ''): string {
   const text = dataText({ data, dataText: given }, at)
-  const members = Object.entries(rest)
+  return `{${[...membersOf(rest, at), `"data":${text}`].join(',')}}`
+}
+
+function membersOf(input: object, at: string): string[] {
+  return Object.entries(input)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${JSON.stringify(name)}:${jsonTextOf(value, `${at}${name}`)},`)
-  return `{${members.join('')}"data":${text}}`
+    .map(([name, value]) => `${JSON.stringify(name)}:${jsonTextOf(value, `${at}${name}`)}`)
 }
 
 /**

@@ -1,3 +1,4 @@
+import { bodyOf } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type { CallOptions, PageOptions } from './types.ts'
 
@@ -46,7 +47,7 @@ const collection = '/v1/keys'
 export function createKeys(send: Send): KeysClient {
   return {
     async create(input, { signal } = {}) {
-      return jsonOf(await send({ method: 'POST', path: collection, body: JSON.stringify(input), signal }))
+      return jsonOf(await send({ method: 'POST', path: collection, body: bodyOf(input), signal }))
     },
     async list({ limit, cursor, signal } = {}) {
       return jsonOf(await send({ path: collection, query: { limit, cursor }, signal }))

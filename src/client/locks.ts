@@ -1,3 +1,4 @@
+import { bodyOf } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type { CallOptions } from './types.ts'
 
@@ -46,15 +47,15 @@ export function createLock(send: Send, name: string): LockClient {
   return {
     name,
     async acquire({ ttlMs, waitMs, signal }) {
-      const body = JSON.stringify({ ttlMs, waitMs })
+      const body = bodyOf({ ttlMs, waitMs })
       return jsonOf(await send({ method: 'POST', path, body, signal, waitMs: waitMs ?? 0 }))
     },
     async renew(token, { ttlMs, signal }) {
-      const body = JSON.stringify({ token, ttlMs })
+      const body = bodyOf({ token, ttlMs })
       return jsonOf<{ until: string }>(await send({ method: 'PUT', path, body, signal })).until
     },
     async release(token, { signal } = {}) {
-      await send({ method: 'DELETE', path, body: JSON.stringify({ token }), signal })
+      await send({ method: 'DELETE', path, body: bodyOf({ token }), signal })
     },
     state: async ({ signal } = {}) => jsonOf(await send({ path, signal })),
   }

@@ -1,4 +1,4 @@
-import { bodyWithData, listWithData, type DataInput } from './data.ts'
+import { type DataInput, bodyOf, bodyWithData, listWithData } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type { CallOptions, PageOptions } from './types.ts'
 
@@ -145,7 +145,10 @@ export function createQueue(send: Send, name: string): QueueClient {
     send({ method: 'POST', path: `${path}/${to}`, ...(body === undefined ? {} : { body }), signal })
   const settle = async (to: string, items: readonly Held[], fields: string[], options?: CallOptions) => {
     // a message that was claimed may be given as it is, and has more than the server takes
-    const body = JSON.stringify(items, ['id', 'lease', ...fields])
+    const texts = items.map((item, index) =>
+      bodyOf(chosenOf(item, ['id', 'lease', ...fields]), `[${index}].`),
+    )
+    const body = `[${texts.join(',')}]`
     return jsonOf<{ results: Settled[] }>(await post(to, body, options)).results
   }
   return {
@@ -158,7 +161,7 @@ export function createQueue(send: Send, name: string): QueueClient {
     },
     async claim({ signal, ...chosen } = {}) {
       const { waitMs = 0 } = chosen
-      const body = JSON.stringify(chosen)
+      const body = bodyOf(chosen)
       const answer = await send({ method: 'POST', path: `${path}/claim`, body, signal, waitMs })
       const { nextDueMs } = jsonOf<{ nextDueMs: number | null }>(answer)
       return { messages: listWithData<ClaimedMessage>(answer, 'messages'), nextDueMs }
@@ -171,7 +174,7 @@ export function createQueue(send: Send, name: string): QueueClient {
       settle(leaseMs === undefined ? 'extend' : `extend?leaseMs=${leaseMs}`, items, [], { signal }),
     stats: async ({ signal } = {}) => jsonOf(await send({ path, signal })),
     async configure(settings, { signal } = {}) {
-      await send({ method: 'PATCH', path, body: JSON.stringify(settings), signal })
+      await send({ method: 'PATCH', path, body: bodyOf(settings), signal })
     },
     async deadLetters({ limit, cursor, signal } = {}) {
       const answer = await send({ path: `${path}/dead`, query: { limit, cursor }, signal })
@@ -181,8 +184,7 @@ export function createQueue(send: Send, name: string): QueueClient {
       }
     },
     async redrive({ signal, ...chosen } = {}) {
-      return jsonOf<{ redriven: number[] }>(await post('redrive', JSON.stringify(chosen), { signal }))
-        .redriven
+      return jsonOf<{ redriven: number[] }>(await post('redrive', bodyOf(chosen), { signal })).redriven
     },
     async purge({ ids, signal } = {}) {
       if (ids?.length === 0) return 0
@@ -203,4 +205,8 @@ export async function listQueues(
   { limit, cursor, signal }: PageOptions = {},
 ): Promise<{ queues: QueueStats[]; next: string | null }> {
   return jsonOf(await send({ path: '/v1/queues', query: { limit, cursor }, signal }))
+}
+
+function chosenOf(item: object, fields: readonly string[]): object {
+  return Object.fromEntries(Object.entries(Object(item)).filter(([name]) => fields.includes(name)))
 }

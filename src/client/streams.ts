@@ -1,4 +1,5 @@
 import { isMillraceError } from '../errors/millrace-error.ts'
+import { bodyOf } from './data.ts'
 import { eventText, getEvents, postEvents, toPublishedMany, toPublishedOne } from './events.ts'
 import { follow } from './follow.ts'
 import { jsonOf, segment, type Send } from './request.ts'
@@ -113,7 +114,7 @@ function createConsumer<Events extends object>(
     offset: number,
     { signal }: CallOptions = {},
   ): Promise<number> => {
-    const answer = await send({ ...request, body: JSON.stringify({ offset }), signal })
+    const answer = await send({ ...request, body: bodyOf({ offset }), signal })
     return jsonOf<{ offset: number }>(answer).offset
   }
   return {

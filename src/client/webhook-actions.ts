@@ -1,3 +1,4 @@
+import { bodyOf } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type { CallOptions, Webhook } from './types.ts'
 
@@ -127,7 +128,7 @@ export function createWebhookActions(send: Send, item: (id: string) => string): 
     send({
       method: 'POST',
       path: `${item(id)}/${action}`,
-      body: JSON.stringify(body),
+      body: bodyOf(body),
       signal: options.signal,
       ...(action === 'test' ? { waitMs: longestAttemptMs } : {}),
     })

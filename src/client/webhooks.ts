@@ -1,3 +1,4 @@
+import { bodyOf } from './data.ts'
 import { createWebhookActions, type WebhookActions } from './webhook-actions.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type {
@@ -39,7 +40,7 @@ export function createWebhooks(send: Send): WebhooksClient {
   return {
     ...createWebhookActions(send, item),
     async create(input, { signal } = {}) {
-      return jsonOf(await send({ method: 'POST', path: collection, body: JSON.stringify(input), signal }))
+      return jsonOf(await send({ method: 'POST', path: collection, body: bodyOf(input), signal }))
     },
     async list({ limit, cursor, stream, signal } = {}) {
       return jsonOf(await send({ path: collection, query: { limit, cursor, stream }, signal }))
@@ -48,7 +49,7 @@ export function createWebhooks(send: Send): WebhooksClient {
       return jsonOf(await send({ path: item(id), signal }))
     },
     async update(id, change, { signal } = {}) {
-      return jsonOf(await send({ method: 'PATCH', path: item(id), body: JSON.stringify(change), signal }))
+      return jsonOf(await send({ method: 'PATCH', path: item(id), body: bodyOf(change), signal }))
     },
     async delete(id, { signal } = {}) {
       await send({ method: 'DELETE', path: item(id), signal })

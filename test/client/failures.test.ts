@@ -53,6 +53,23 @@ describe('a refusal of the server', () => {
       '[1].data': () => client.queue('mail').sendMany([{ data: 1 }, big]),
       headers: () => client.stream('orders').publish({ type: 'a', data: 1, headers: { n: 1n as never } }),
       type: () => client.stream('orders').publish({ data: 1 } as never),
+      offset: () =>
+        client
+          .stream('orders')
+          .consumer('c')
+          .save(1n as never),
+      name: () => client.keys.create({ name: 1n as never, scopes: [] }),
+      ttlMs: () => client.lock('l').acquire({ ttlMs: 1n as never }),
+      limit: () => client.queue('mail').claim({ limit: 1n as never }),
+      '[1].lease': () =>
+        client.queue('mail').ack([
+          { id: 1, lease: 'x' },
+          { id: 2, lease: 1n as never },
+        ]),
+      retainFinishedMs: () => client.queue('mail').configure({ retainFinishedMs: 1n as never }),
+      url: () => client.webhooks.create({ stream: 'orders', url: 1n as never }),
+      rateLimit: () => client.webhooks.update('wh_1', { rateLimit: 1n as never }),
+      payload: () => client.notify('c', 1n as never),
     }
     for (const [field, call] of Object.entries(calls))
       await expect(call()).rejects.toMatchObject({ code: 'INVALID_INPUT', details: { field } })
