@@ -53,29 +53,37 @@ function drawPanel(title: string, lines: Line[]): string[] {
     ...[...new Set(ats)].map((at) =>
       label(x(at), bottom + 18, at.toLocaleString('en'), { anchor: 'middle', small: true }),
     ),
-    ...lines.flatMap((line) => drawLine(line, x, y)),
+    ...lines.flatMap((line) => drawLine(line, x, y, isLower(lines, line))),
   ]
+}
+
+/** Whether another line lies above this one at a place: then its figures stand below it. */
+function isLower(lines: readonly Line[], line: Line): (at: number) => boolean {
+  const rateOf = ({ points }: Line, at: number) => points.find((point) => point.at === at)?.rate.median ?? 0
+  return (at) => lines.some((other) => rateOf(other, at) > rateOf(line, at))
 }
 
 function drawLine(
   { metric, points }: Line,
   x: (at: number) => number,
   y: (rate: number) => number,
+  below: (at: number) => boolean,
 ): string[] {
   const look = metric === 'publish' ? 'a' : 'b'
   const path = points.map(({ at, rate }) => `${x(at).toFixed(1)},${y(rate.median).toFixed(1)}`).join(' ')
-  const last = points.at(-1)!
+  const [first, last] = [points[0]!, points.at(-1)!]
   return [
     `<polyline class="${look} line" style="fill:none" points="${path}"/>`,
     ...points.flatMap(({ at, rate }) => [
       element('line', { class: look, x1: x(at), x2: x(at), y1: y(rate.low), y2: y(rate.high) }),
       element('circle', { class: look, cx: x(at), cy: y(rate.median), r: 3 }),
-      label(x(at) + 6, y(rate.median) - 6, compact(rate.median), {
-        small: true,
-        anchor: at === last.at ? 'end' : 'start',
-      }),
+      label(
+        x(at) + 6,
+        y(below(at) ? rate.low : rate.high) + (below(at) ? 14 : -6),
+        `${at === first.at ? `${metric} ` : ''}${compact(rate.median)}`,
+        { small: true, anchor: at === last.at ? 'end' : 'start' },
+      ),
     ]),
-    label(x(last.at) - 6, y(last.rate.median) + 16, metric, { anchor: 'end' }),
   ]
 }
 

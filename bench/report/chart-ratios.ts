@@ -3,10 +3,10 @@ import type { Verdict } from '../harness/judge.ts'
 import { element, label, logScale, picture } from './svg.ts'
 import { boundText } from './verdict-text.ts'
 
-const width = 860
+const width = 1010
 const rowHeight = 26
-const left = 400
-const right = width - 70
+const left = 480
+const right = width - 130
 const top = 40
 const ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
@@ -43,7 +43,7 @@ function drawRow(verdict: Verdict, y: number, x: (value: number) => number): str
     element('line', { class: mark, x1: x(value.low), x2: x(value.high), y1: middle, y2: middle }),
     element('line', { class: 'bound', x1: x(bound), x2: x(bound), y1: y, y2: y + 16 }),
     label(right + 6, y + 12, `${compact(value.median)} ${met ? '✓' : '✗'}`),
-    `<!-- ${boundText(goal)} -->`,
+    label(width - 6, y + 12, boundText(goal), { anchor: 'end', small: true }),
   ]
 }
 
