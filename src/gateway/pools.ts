@@ -26,8 +26,7 @@ export function createPools(target: Target, log: Log): Pools {
   const pools = new Map<string, pg.Pool>()
 
   function poolOf(login: Login): pg.Pool {
-    // With the password in the key, nobody rides on a connection that another has logged in.
-    const key = createHash('sha256').update(JSON.stringify(login)).digest('hex')
+    const key = keyOf(login)
     const existing = pools.get(key)
     if (existing !== undefined) return existing
     const pool = new pg.Pool({
@@ -64,6 +63,15 @@ export function createPools(target: Target, log: Log): Pools {
       pools.clear()
     },
   }
+}
+
+/**
+ * With the password in the key, nobody rides on a connection that another has logged in. Only what logs in counts:
+ * a whole request is handed in, and its statements must not make a pool of their own.
+ */
+function keyOf({ user, password, database, applicationName, startupOptions }: Login): string {
+  const facts = [user, password, database, applicationName, startupOptions]
+  return createHash('sha256').update(JSON.stringify(facts)).digest('hex')
 }
 
 function clientConfig(target: Target, login: Login): pg.PoolConfig {

@@ -1,4 +1,3 @@
-import { PGlite } from '@electric-sql/pglite'
 import { afterAll, beforeAll, describe } from 'vitest'
 import { createNeonFetchDb } from '../../src/db/drivers/neon-fetch.ts'
 import { createNeonHttpDb } from '../../src/db/drivers/neon-http.ts'
@@ -12,6 +11,7 @@ import type { NeonGateway } from '../../src/gateway/neon-gateway.ts'
 import type { TestDatabase } from '../support/database.ts'
 import { startGateway } from '../support/gateway.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
+import { emptyPglite, pgliteStartMs } from '../support/pglite.ts'
 
 /** What the suites may ask of a driver: its capabilities, and those of what is below it. */
 export interface BindingCapabilities extends Capabilities {
@@ -97,16 +97,8 @@ function onDatabase(
   }
 }
 
-/** For a PGlite, whose start is all computation, beside other work. */
-const startMs = 180_000
-
-let sharedPglite: PGlite | undefined
-
-/** One per process, emptied for each suite: on a busy machine a PGlite takes many seconds to start. */
 async function onPglite(): Promise<ContractDatabase> {
-  sharedPglite ??= new PGlite()
-  await sharedPglite.exec('drop schema if exists millrace cascade')
-  const db = createPgliteDb({ pglite: sharedPglite })
+  const db = createPgliteDb({ pglite: await emptyPglite() })
   await migrate(db, { files: await readMigrationFiles() })
   const one = (): never => {
     throw new Error('PGlite has one session: ask for the capability "sessions"')
@@ -142,7 +134,7 @@ export function describeOnEveryDriver(
       let database: ContractDatabase | undefined
       beforeAll(async () => {
         database = await binding.create()
-      }, startMs)
+      }, pgliteStartMs)
       afterAll(() => database?.close())
       suite(() => {
         if (database === undefined) throw new Error('the database is there only while tests run')

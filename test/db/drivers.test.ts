@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises'
-import { PGlite } from '@electric-sql/pglite'
 import { neonConfig, types } from '@neondatabase/serverless'
 import { sql } from 'drizzle-orm'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -11,6 +10,7 @@ import { createPgliteDb } from '../../src/db/drivers/pglite.ts'
 import { watchWebSocket } from '../../src/db/drivers/watch-web-socket.ts'
 import { runQuery } from '../../src/db/run.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { emptyPglite, pgliteStartMs } from '../support/pglite.ts'
 
 describe('a connection string', () => {
   const broken = [
@@ -160,15 +160,17 @@ describe('neon-http', () => {
 })
 
 describe('PGlite', () => {
-  it("of the caller's stays open after close, and hears nothing any more", async () => {
-    const pglite = new PGlite()
-    const db = createPgliteDb({ pglite })
-    const connection = await db.connectDirect()
-    await connection.execute('LISTEN here')
-    await db.close()
-    expect(pglite.closed).toBe(false)
-    expect((await pglite.query('select pg_listening_channels()')).rows).toEqual([])
-    await pglite.close()
-    // a PGlite's start is all computation, and slow beside other work
-  }, 180_000)
+  it(
+    "of the caller's stays open after close, and hears nothing any more",
+    async () => {
+      const pglite = await emptyPglite()
+      const db = createPgliteDb({ pglite })
+      const connection = await db.connectDirect()
+      await connection.execute('LISTEN here')
+      await db.close()
+      expect(pglite.closed).toBe(false)
+      expect((await pglite.query('select pg_listening_channels()')).rows).toEqual([])
+    },
+    pgliteStartMs,
+  )
 })

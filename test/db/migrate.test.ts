@@ -1,6 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { PGlite } from '@electric-sql/pglite'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { createPgliteDb } from '../../src/db/drivers/pglite.ts'
 import { assertMigrated, checkMigrations } from '../../src/db/migrate/check-migrations.ts'
@@ -11,6 +10,7 @@ import { readMigrationFiles } from '../../src/db/migrate/node-files.ts'
 import type { Db } from '../../src/db/port.ts'
 import { qualified, runQuery } from '../../src/db/run.ts'
 import { createTestDatabase } from '../support/database.ts'
+import { emptyPglite, pgliteStartMs } from '../support/pglite.ts'
 
 const files = await readMigrationFiles()
 const names = files.map((file) => file.name)
@@ -32,17 +32,7 @@ function open(url: string, schema?: string): Db {
   return db
 }
 
-let sharedPglite: PGlite | undefined
-beforeAll(() => (sharedPglite = new PGlite()).waitReady, 180_000)
-afterAll(() => sharedPglite?.close())
-
-/** One for the file, since its start is all computation and slow beside other work. */
-async function emptyPglite(): Promise<PGlite> {
-  await sharedPglite!.exec(
-    'drop schema if exists millrace cascade; drop schema if exists events_of_mine cascade',
-  )
-  return sharedPglite!
-}
+beforeAll(() => emptyPglite(), pgliteStartMs)
 
 /** How to get an empty database: on a server, and inside the process. */
 const places: { name: string; create: (schema?: string) => Promise<Db> }[] = [

@@ -170,9 +170,10 @@ describe('the connections behind HTTP queries', () => {
     await expect.poll(open, soon).toEqual([])
   })
 
-  it('run many queries at once', async () => {
+  it('run many queries at once, and are shared by all that one login asks', async () => {
     const rows = await Promise.all(Array.from({ length: 60 }, (_, n) => sql`select ${n}::int4 as n`))
     expect(rows.map(([row]) => row!.n)).toEqual(Array.from({ length: 60 }, (_, n) => n))
+    expect(gateway.connections()).toBeLessThanOrEqual(20)
   })
 
   it('cancel the query of a caller that hangs up', async () => {

@@ -1,4 +1,3 @@
-import { PGlite } from '@electric-sql/pglite'
 import {
   Bus,
   type BusConfiguration,
@@ -22,6 +21,7 @@ import {
 } from '../../src/node-ts-bus/transport.ts'
 import { startGateway } from '../support/gateway.ts'
 import { createMigratedDatabase } from '../support/migrated.ts'
+import { emptyPglite } from '../support/pglite.ts'
 
 // every bus listens for the signals that end the process, and a file of tests makes many
 process.setMaxListeners(200)
@@ -65,10 +65,9 @@ const all: OpenDriver[] = [
     name: 'pglite',
     sessions: false,
     async open() {
-      const pglite = new PGlite()
-      const db = createPgliteDb({ pglite })
+      const db = createPgliteDb({ pglite: await emptyPglite() })
       await migrate(db, { files: await readMigrationFiles() })
-      return { db, close: () => pglite.close() }
+      return { db, close: async () => {} }
     },
   },
 ]

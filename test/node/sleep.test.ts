@@ -1,21 +1,20 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it, type TestContext } from 'vitest'
 import { readiness } from '../../src/node/readiness.ts'
 import { createNodePostgresDb } from '../../src/db/drivers/node-postgres.ts'
 import { startIdleProcess, type IdleProcess } from './support/idle-process.ts'
 
 const minute = 60_000
 const settings = { MILLRACE_SLEEP: '1' }
-
-let running: IdleProcess | undefined
-afterEach(async () => {
-  await running?.close()
-  running = undefined
-})
+const closingMs = 60_000
 
 /** A forwarder that has come up, delivered an event, and let everything go since. */
-async function asleep(env: Record<string, string> = {}): Promise<IdleProcess> {
-  running = await startIdleProcess({ ...settings, ...env })
-  const { world, delivery, until, pass } = running
+async function asleep(
+  { onTestFinished }: TestContext,
+  env: Record<string, string> = {},
+): Promise<IdleProcess> {
+  const running = await startIdleProcess({ ...settings, ...env })
+  onTestFinished(() => running.close(), closingMs)
+  const { world, clock, delivery, until, pass } = running
   await world.webhook()
   await until(() => delivery.forwarder.mode === (env.MILLRACE_LISTEN === '0' ? 'polling' : 'listening'))
   await world.publish(['a'])
@@ -23,7 +22,7 @@ async function asleep(env: Record<string, string> = {}): Promise<IdleProcess> {
   await pass(10 * minute)
   expect(delivery.forwarder.mode).toBe('sleeping')
   // the session has ended, and the nap has begun
-  await until(() => running!.clock.pending() > 0, { stepMs: 0 })
+  await until(() => clock.pending() > 0, { stepMs: 0 })
   return running
 }
 
@@ -32,9 +31,10 @@ async function publishElsewhere({ world }: IdleProcess, key: string): Promise<vo
   await world.publish([key])
 }
 
-describe('a forwarder that lets its database sleep', () => {
-  it('holds no connection and makes no statement until somebody rings, and then delivers what is there', async () => {
-    const process = await asleep()
+// At once, since each has a database, a door and a clock of its own, and waits for silence most of the time.
+describe.concurrent('a forwarder that lets its database sleep', () => {
+  it('holds no connection and makes no statement until somebody rings, and then delivers what is there', async (test) => {
+    const process = await asleep(test)
     const { world, door, delivery, pass, until, quiet } = process
     // the pool closes what is idle after ten seconds of its own
     await expect.poll(() => door.open(), { timeout: 20_000 }).toBe(0)
@@ -55,8 +55,8 @@ describe('a forwarder that lets its database sleep', () => {
     expect(delivery.forwarder.mode).toBe('sleeping')
   }, 180_000)
 
-  it('looks after its longest sleep, though nobody rang', async () => {
-    const process = await asleep()
+  it('looks after its longest sleep, though nobody rang', async (test) => {
+    const process = await asleep(test)
     const { world, door, delivery, clock, pass, until } = process
     const came = door.accepted()
     await publishElsewhere(process, 'b')
@@ -68,8 +68,8 @@ describe('a forwarder that lets its database sleep', () => {
     await until(() => world.receiver.requests.length === 2)
   }, 180_000)
 
-  it('comes for a retry at its time', async () => {
-    const process = await asleep()
+  it('comes for a retry at its time', async (test) => {
+    const process = await asleep(test)
     const { world, door, delivery, pass, until } = process
     await world.webhook({ path: '/hooks', scheduleMs: [0, 20 * minute] })
     world.receiver.answerNext({ status: 500 })
@@ -87,8 +87,8 @@ describe('a forwarder that lets its database sleep', () => {
     await until(() => world.receiver.requests.length === 3)
   }, 180_000)
 
-  it('leaves a database alone that cuts it off and refuses it, and delivers 2 s after it is back', async () => {
-    const process = await asleep()
+  it('leaves a database alone that cuts it off and refuses it, and delivers 2 s after it is back', async (test) => {
+    const process = await asleep(test)
     const { world, door, delivery, pass, until, quiet } = process
     delivery.forwarder.ring('all')
     await until(() => delivery.forwarder.mode === 'listening')
@@ -109,8 +109,8 @@ describe('a forwarder that lets its database sleep', () => {
     expect(await until(() => world.receiver.requests.length === 2)).toBeLessThanOrEqual(2_000)
   }, 180_000)
 
-  it('asks a database that stays away less and less often, and comes back to it by itself', async () => {
-    const { world, door, delivery, pass, until } = await asleep()
+  it('asks a database that stays away less and less often, and comes back to it by itself', async (test) => {
+    const { world, door, delivery, pass, until } = await asleep(test)
     door.suspend()
     await world.publish(['b'])
     delivery.forwarder.ring('all')
@@ -125,8 +125,8 @@ describe('a forwarder that lets its database sleep', () => {
     await until(() => world.receiver.requests.length === 2, { stepMs: 1_000, atMostMs: 70 * minute })
   }, 240_000)
 
-  it('sleeps its longest when nothing is due, however soon it goes back to sleep', async () => {
-    const process = await asleep({ MILLRACE_SLEEP_AFTER_MS: '3000' })
+  it('sleeps its longest when nothing is due, however soon it goes back to sleep', async (test) => {
+    const process = await asleep(test, { MILLRACE_SLEEP_AFTER_MS: '3000' })
     const { world, door, delivery, clock, pass, until } = process
     expect(delivery.forwarder.agenda.nextDueAt).toBe(Infinity)
     const [asked, came] = [door.statements.length, door.accepted()]
@@ -144,8 +144,8 @@ describe('a forwarder that lets its database sleep', () => {
     await until(() => world.receiver.requests.length === 2)
   }, 180_000)
 
-  it('says how it is without asking the database', async () => {
-    const process = await asleep()
+  it('says how it is without asking the database', async (test) => {
+    const process = await asleep(test)
     const { door, delivery } = process
     const asked = door.statements.length
     expect(await ready(process)).toEqual({
@@ -160,8 +160,8 @@ describe('a forwarder that lets its database sleep', () => {
     expect(door.statements.length).toBe(asked)
   }, 120_000)
 
-  it('N4: sleeps where it only polls as well', async () => {
-    const process = await asleep({ MILLRACE_LISTEN: '0' })
+  it('N4: sleeps where it only polls as well', async (test) => {
+    const process = await asleep(test, { MILLRACE_LISTEN: '0' })
     const { world, door, delivery, pass, until } = process
     const [asked, came] = [door.statements.length, door.accepted()]
     await publishElsewhere(process, 'b')
@@ -172,8 +172,8 @@ describe('a forwarder that lets its database sleep', () => {
     expect(delivery.forwarder.mode).toBe('polling')
   }, 120_000)
 
-  it('stays up for who reads along, and comes back for who begins to', async () => {
-    const { delivery, pass, until } = await asleep()
+  it('stays up for who reads along, and comes back for who begins to', async (test) => {
+    const { delivery, pass, until } = await asleep(test)
     const { forwarder } = delivery
     const wake = forwarder.subscribeWakes('all')
     await until(() => forwarder.mode === 'listening')

@@ -18,6 +18,8 @@ httpSuite('the HTTP API in workerd over neon-http', async () => {
       MILLRACE_ROOT_KEY: rootKey,
       MILLRACE_ENCRYPTION_KEY: 'a passphrase that is long enough',
     },
+    // what is published wakes a queue that nobody consumes: a drain would deliver between the steps of a test
+    options: { queueProducers: { MILLRACE_QUEUE: 'wakes' } },
   })
   return {
     fetch: worker.fetch,

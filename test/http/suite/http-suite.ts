@@ -16,8 +16,8 @@ import { webhookSuite } from './webhooks.ts'
 
 /**
  * What the HTTP API does, over nothing but `fetch`: the same tests run against the app in Node, over
- * each driver, and in workerd. Each answer is also held against the OpenAPI document. The target is made once; it must take public https webhook URLs only,
- * and seal secrets under a key.
+ * each driver, and in workerd. Each answer is also held against the OpenAPI document. The target is made once; it
+ * must take public https webhook URLs only, seal secrets under a key, and deliver nothing by itself.
  */
 export function httpSuite(name: string, makeTarget: () => Promise<HttpTarget>): void {
   describe(name, () => {
