@@ -14,6 +14,8 @@ export const maxPageEvents = 1000
 const maxPageBytes = 3 * 1024 * 1024
 /** How many events a filtered read looks at before it answers with what it has. */
 const filterScanLimit = 10_000
+/** Where Postgres counts from. */
+const year2000 = Date.UTC(2000)
 
 /** What {@link readEvents} takes. */
 export interface ReadRange {
@@ -116,8 +118,8 @@ interface EventRow {
   o_key: string | null
   o_data: string
   o_headers: string | null
-  /** Seconds since 1970, to the microsecond. */
-  o_published: number | string
+  /** Microseconds since 2000, in hex. */
+  o_published: string
 }
 
 /** What the last row has as `o_data`. */
@@ -144,7 +146,6 @@ function toEvent(row: EventRow): StoredEvent {
     key: row.o_key,
     dataText: row.o_data,
     headers: row.o_headers === null ? null : (JSON.parse(row.o_headers) as Record<string, string>),
-    // by way of whole microseconds: the product of seconds and a thousand may lie just below a millisecond
-    publishedAt: new Date(Math.floor(Math.round(Number(row.o_published) * 1_000_000) / 1000)),
+    publishedAt: new Date(year2000 + Math.floor(Number.parseInt(row.o_published, 16) / 1000)),
   }
 }
