@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import type { Db } from '../../src/db/port.ts'
+import { runQuery } from '../../src/db/run.ts'
 import { createMillrace } from '../../src/millrace.ts'
 import type { Codec } from '../../src/streams/codec.ts'
 import type { EventMap, StreamHandle } from '../../src/streams/stream-handle.ts'
@@ -59,7 +61,12 @@ describeOnEveryDriver('a stream handle', (given) => {
       { offset: more[0], type: 'order.paid', key: null, data: [1], headers: null },
       { offset: more[1], type: 'x', key: null, data: 'é😀', headers: null },
     ])
-    expect(events[0]?.publishedAt).toBeInstanceOf(Date)
+    const [stored] = await runQuery<{ at: unknown }>(
+      given().db,
+      sql`select floor(extract(epoch from e.published_at) * 1000)::text as at
+        from ${given().db.tables.events} e where e."offset" = ${first}::bigint`,
+    )
+    expect(events[0]?.publishedAt.getTime()).toBe(Number(stored?.at))
     expect({ next, horizon, hasMore, held }).toEqual({
       ...{ next: more[1], horizon: more[1], hasMore: false, held: false },
     })
