@@ -6,8 +6,9 @@ import { MillraceError } from '../errors/millrace-error.ts'
  * @throws DATABASE_UNAVAILABLE when the answer has none there: never 0 or NaN for what is missing
  */
 export function toNumber(value: unknown): number {
-  const number = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value ?? Number.NaN)
-  if (!Number.isSafeInteger(number)) throw incomplete('a whole number', value)
+  const number = Number(value ?? Number.NaN)
+  const isBlank = number === 0 && typeof value === 'string' && value.trim() === ''
+  if (isBlank || !Number.isSafeInteger(number)) throw incomplete('a whole number', value)
   return number
 }
 
