@@ -16,15 +16,21 @@ function ownName(): { find: RegExp; replacement: string }[] {
 
 /** Those that take longest, so that none of them is left for the end, when the other processes have nothing to do. */
 const longest = [
-  'runtime/workerd',
-  'runtime/delivery',
-  'http/node',
   'embedded/embedded-postgres',
   'node/sleep',
-  'contract/',
-  'queues/queues.contract',
-  'delivery/forwarders',
   'streams/many-subscribers',
+  'streams/restart',
+  'contract/',
+  'db/transactions',
+  'queues/queues.contract',
+  'locks/',
+  'runtime/',
+  'http/node',
+  'node-ts-bus/',
+  'wakes/half-open',
+  'examples/package',
+  'streams/model.property',
+  'delivery/forwarders',
 ]
 
 class LongestFirst extends BaseSequencer {

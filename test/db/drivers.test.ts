@@ -149,9 +149,11 @@ async function keepAliveSeconds(localPort: number): Promise<number> {
 }
 
 describe('neon-http', () => {
-  it('leaves the type parsers and the endpoint of others in the process as they were', () => {
+  it('leaves the type parsers and the endpoint of others in the process as they were', async () => {
     const parser = types.getTypeParser(1184)
-    createNeonHttpDb({ url: 'postgres://u:p@h/d', gateway: { host: '127.0.0.1', port: 9999 } })
+    const db = createNeonHttpDb({ url: 'postgres://u:p@h/d', gateway: { host: '127.0.0.1', port: 9999 } })
+    expect(types.getTypeParser(1184)).toBe(parser)
+    await db.batch(() => []).catch(() => {})
     expect(types.getTypeParser(1184)).toBe(parser)
     const endpoint = neonConfig.fetchEndpoint as (host: string, port: string) => string
     expect(endpoint('127.0.0.1', '9999')).toBe('http://127.0.0.1:9999/sql')

@@ -47,7 +47,8 @@ export function createNeonHttpDb(options: NeonHttpOptions): Db {
         'neon-http has no interactive transactions: use batch, or neon-ws or node-postgres',
       )
     },
-    batch: (work) => sendBatch(client as never, (recorder) => drizzle(recorder as never), work),
+    batch: (work) =>
+      sendBatch(client as never, (recorder) => keepingTypeParsers(() => drizzle(recorder as never)), work),
     async connectDirect() {
       throw new MillraceError(
         'LISTEN_UNSUPPORTED',
