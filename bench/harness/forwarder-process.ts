@@ -2,7 +2,7 @@ import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
-/** The forwarder as a VM runs it, in a process of its own. */
+/** The forwarder as deploy/ starts it on a VM, in a process of its own. */
 export interface ForwarderProcess {
   /** Memory in use (resident set) in MB: now, and the most so far. */
   memory(): Promise<{ now: number; most: number }>
@@ -18,7 +18,7 @@ export function buildForwarder(): void {
 
 /** Starts a forwarder on a database, and waits until it delivers. */
 export async function startForwarderProcess(url: string): Promise<ForwarderProcess> {
-  const child = spawn(process.execPath, ['dist/workers/forwarder.js'], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=16', 'dist/workers/forwarder.js'], {
     cwd: root,
     env: { ...process.env, DATABASE_URL: url, MILLRACE_ALLOW_INSECURE_TARGETS: '1' },
     stdio: ['ignore', 'pipe', 'inherit'],
