@@ -20,7 +20,12 @@ export function textArray(values: readonly (string | null)[] | null): SQL {
   return sql`${values === null ? null : arrayLiteral(values)}::text::text[]`
 }
 
+/** A `bigint[]` as one text parameter: `{1,2,NULL}`. */
+export function numbersLiteral(values: readonly (number | null)[]): string {
+  return `{${values.map((value) => value ?? 'NULL').join(',')}}`
+}
+
 /** A parameter that Postgres reads as `bigint[]`. */
 export function bigintArray(values: readonly (number | null)[]): SQL {
-  return sql`${`{${values.map((value) => value ?? 'NULL').join(',')}}`}::text::bigint[]`
+  return sql`${numbersLiteral(values)}::text::bigint[]`
 }

@@ -1,8 +1,8 @@
-import { sql } from 'drizzle-orm'
-import { textArray } from '../db/array-literal.ts'
+import { arrayLiteral } from '../db/array-literal.ts'
 import { toDate, toNumber, toNumberOrNull } from '../db/decode.ts'
+import { fixedStatement } from '../db/fixed-statement.ts'
 import type { Db } from '../db/port.ts'
-import { qualified, runQuery } from '../db/run.ts'
+import { runQuery } from '../db/run.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertLabel } from '../schema/labels.ts'
 import { assertSharedName } from '../schema/names.ts'
@@ -48,19 +48,20 @@ export async function claimMessages(db: Db, queue: string, options: ClaimOptions
   const limit = Math.min(Math.floor(options.limit ?? 1), maxMessagesPerClaim)
   const types = options.types?.length ? options.types : null
   if (!(limit > 0)) return { messages: [], nextDueMs: 0 }
-  const rows = await runQuery<ClaimRow>(
-    db,
-    sql`select o_id, o_lease, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
-        o_data, o_headers, o_sent_at, o_last_error, o_next_ms
-      from ${qualified(db, 'claim_messages')}(${queue}::text, ${limit}::integer, ${textArray(types)},
-        ${options.leaseMs ?? null}::integer, ${db.environment}::text)`,
-  )
+  const values = [queue, limit, types && arrayLiteral(types), options.leaseMs ?? null, db.environment]
+  const rows = await runQuery<ClaimRow>(db, claimStatement(db, values))
   const end = rows.at(-1)?.o_id === null ? rows.pop() : undefined
   const nextDueMs = rows.length < limit || end !== undefined ? toNumberOrNull(end?.o_next_ms) : 0
   const sentAt = createDateReader()
   const messages = rows.map((row) => toClaimed(row, sentAt))
   return { messages: messages.sort((a, b) => a.priority - b.priority || a.id - b.id), nextDueMs }
 }
+
+const claimStatement = fixedStatement(
+  (named) => `select o_id, o_lease, o_attempt, o_max_attempts, o_lease_ms, o_priority, o_type, o_key,
+      o_data, o_headers, o_sent_at, o_last_error, o_next_ms
+    from ${named('claim_messages')}($1::text, $2::integer, $3::text::text[], $4::integer, $5::text)`,
+)
 
 /**
  * Checks what is to be claimed.

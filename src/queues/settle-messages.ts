@@ -1,8 +1,8 @@
-import { sql, type SQL } from 'drizzle-orm'
-import { bigintArray, textArray } from '../db/array-literal.ts'
+import { arrayLiteral, numbersLiteral } from '../db/array-literal.ts'
 import { toNumbers } from '../db/decode.ts'
+import { fixedStatement, type Value } from '../db/fixed-statement.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
-import { qualified, runQuery } from '../db/run.ts'
+import { runQuery } from '../db/run.ts'
 import { describeError } from '../errors/describe-error.ts'
 import { invalidInput } from '../errors/millrace-error.ts'
 import { assertSharedName } from '../schema/names.ts'
@@ -50,7 +50,7 @@ export async function ackMessages(
   items: readonly Held[],
   options: TxOption = {},
 ): Promise<boolean[]> {
-  return settle(executorFor(db, options), 'ack_messages', queue, items)
+  return settle(executorFor(db, options), statements.ack, queue, items)
 }
 
 /**
@@ -65,7 +65,7 @@ export async function returnMessages(
   items: readonly Held[],
   options: TxOption = {},
 ): Promise<boolean[]> {
-  return settle(executorFor(db, options), 'return_messages', queue, items)
+  return settle(executorFor(db, options), statements.giveBack, queue, items)
 }
 
 /** Options of {@link extendMessages}. */
@@ -89,7 +89,7 @@ export async function extendMessages(
   const { leaseMs } = options
   if (leaseMs !== undefined) wholeNumber(leaseMs, 'leaseMs', 1, 86_400_000)
   const on = executorFor(db, options)
-  return settle(on, 'extend_messages', queue, items, sql`, ${leaseMs ?? null}::integer`)
+  return settle(on, statements.extend, queue, items, [leaseMs ?? null])
 }
 
 /**
@@ -105,8 +105,8 @@ export async function failMessages(
   options: TxOption = {},
 ): Promise<boolean[]> {
   assertHeld(items)
-  const reasons = textArray(items.map((item) => cleanText(item.reason ?? noReason)))
-  return settle(executorFor(db, options), 'fail_messages', queue, items, sql`, ${reasons}`)
+  const reasons = arrayLiteral(items.map((item) => cleanText(item.reason ?? noReason)))
+  return settle(executorFor(db, options), statements.fail, queue, items, [reasons])
 }
 
 /**
@@ -125,11 +125,11 @@ export async function retryMessages(
   const held = heldArguments(queue, items)
   for (const { delayMs } of items) if (delayMs !== undefined) assertDelay(delayMs)
   if (items.length === 0) return []
-  const delays = bigintArray(items.map((item) => item.delayMs ?? null))
-  const errors = textArray(items.map(({ error = null }) => (error === null ? null : cleanText(error))))
+  const delays = numbersLiteral(items.map((item) => item.delayMs ?? null))
+  const errors = arrayLiteral(items.map(({ error = null }) => (error === null ? null : cleanText(error))))
   const [row] = await runQuery<{ o_waiting: unknown; o_dead: unknown }>(
     on,
-    sql`select o_waiting, o_dead from ${qualified(on, 'retry_messages')}(${held}, ${delays}, ${errors})`,
+    retryStatement(on, [...held, delays, errors]),
   )
   const waiting = new Set(toNumbers(row?.o_waiting))
   const dead = new Set(toNumbers(row?.o_dead))
@@ -145,19 +145,33 @@ export function assertDelay(delayMs: number): void {
   wholeNumber(delayMs, 'delayMs', 0, 366 * 86_400_000)
 }
 
+const heldParameters = '$1::text, $2::text::bigint[], $3::text::text[]::uuid[]'
+
+const statementOf = (name: string, more = '') =>
+  fixedStatement((named) => `select ${named(name)}(${heldParameters}${more}) as held`)
+
+const statements = {
+  ack: statementOf('ack_messages'),
+  giveBack: statementOf('return_messages'),
+  extend: statementOf('extend_messages', ', $4::integer'),
+  fail: statementOf('fail_messages', ', $4::text::text[]'),
+}
+
+const retryStatement = fixedStatement(
+  (named) => `select o_waiting, o_dead
+    from ${named('retry_messages')}(${heldParameters}, $4::text::bigint[], $5::text::text[])`,
+)
+
 async function settle(
   on: Executor,
-  name: string,
+  statement: (typeof statements)['ack'],
   queue: string,
   items: readonly Held[],
-  more: SQL = sql``,
+  more: Value[] = [],
 ): Promise<boolean[]> {
   const held = heldArguments(queue, items)
   if (items.length === 0) return []
-  const [row] = await runQuery<{ held: unknown }>(
-    on,
-    sql`select ${qualified(on, name)}(${held}${more}) as held`,
-  )
+  const [row] = await runQuery<{ held: unknown }>(on, statement(on, [...held, ...more]))
   const positions = toNumbers(row?.held)
   // the answer of an ack where all held
   if (positions[0] === 0) return items.map(() => true)
@@ -180,11 +194,11 @@ export function assertHeld(items: readonly Held[]): void {
 }
 
 /** Anything that cannot be a lease token is one that nobody holds. */
-function heldArguments(queue: string, items: readonly Held[]): SQL {
+function heldArguments(queue: string, items: readonly Held[]): Value[] {
   assertSharedName('queue', queue)
   assertHeld(items)
   const leases = items.map(({ lease }) => (uuid.test(lease) ? lease : null))
-  return sql`${queue}::text, ${bigintArray(items.map((item) => item.id))}, ${textArray(leases)}::uuid[]`
+  return [queue, numbersLiteral(items.map((item) => item.id)), arrayLiteral(leases)]
 }
 
 /** Error texts come from anywhere: what Postgres cannot store is replaced, not refused. */
