@@ -131,7 +131,8 @@ $$;
 --> statement-breakpoint
 -- Writes how webhooks that are held stand: how far they came, whether they work, whether the lease goes on or back.
 -- p_flags is a sum: 1 gives the lease back, 2 renews it, 4 says that it has as much in trouble as it may, 8 that an
--- attempt has succeeded, 16 that the last one has failed, 32 that something of it in trouble was written. p_disable has the reasons of those to be disabled, by id.
+-- attempt has succeeded, 16 that the last one has failed, 32 that something of it in trouble was written. p_disable
+-- has the reasons of those to be disabled, by id.
 -- Answers how those stand then of which there is news to the caller, as JSON: that are no longer active, have a retry
 -- to come, or another fence than p_fences knows; and what is to be told: that one works again, or was disabled.
 CREATE FUNCTION "millrace"."write_webhooks"(
@@ -225,10 +226,10 @@ END
 $$;
 --> statement-breakpoint
 -- Writes the outcomes of many webhooks: offsets, deliveries in trouble, attempt log, leases; what an operator should
--- know of it goes to the operational stream. p_ids to p_fences have an entry for each webhook; see above. Each one's part is
--- guarded by its lease's token, so that a worker that lost its lease changes nothing. Nothing is written of o_lost, who
--- lost it, nor of o_busy, which someone else is changing at this moment; of the others o_news says how they stand, where
--- that is news. All three are JSON.
+-- know of it goes to the operational stream. p_ids to p_fences have an entry for each webhook, and mean what they mean
+-- to write_webhooks. Each one's part is guarded by its lease's token, so that a worker that lost its lease changes
+-- nothing. Nothing is written of o_lost, who lost it, nor of o_busy, which someone else is changing at this moment; of
+-- the others o_news says how they stand, where that is news. All three are JSON.
 CREATE FUNCTION "millrace"."flush_outcomes"(
   p_ids text[],
   p_tokens uuid[],

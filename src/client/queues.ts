@@ -1,4 +1,4 @@
-import { type DataInput, bodyOf, bodyWithData, listWithData } from './data.ts'
+import { bodyOf, bodyWithData, listWithData, type DataInput } from './data.ts'
 import { jsonOf, segment, type Send } from './request.ts'
 import type { CallOptions, PageOptions } from './types.ts'
 
@@ -145,9 +145,8 @@ export function createQueue(send: Send, name: string): QueueClient {
     send({ method: 'POST', path: `${path}/${to}`, ...(body === undefined ? {} : { body }), signal })
   const settle = async (to: string, items: readonly Held[], fields: string[], options?: CallOptions) => {
     // a message that was claimed may be given as it is, and has more than the server takes
-    const texts = items.map((item, index) =>
-      bodyOf(chosenOf(item, ['id', 'lease', ...fields]), `[${index}].`),
-    )
+    const chosen = ['id', 'lease', ...fields]
+    const texts = items.map((item, index) => bodyOf(chosenOf(item, chosen), `[${index}].`))
     const body = `[${texts.join(',')}]`
     return jsonOf<{ results: Settled[] }>(await post(to, body, options)).results
   }

@@ -20,7 +20,7 @@ export function textArray(values: readonly (string | null)[] | null): SQL {
   return sql`${values === null ? null : arrayLiteral(values)}::text::text[]`
 }
 
-/** A `bigint[]` as one text parameter: `{1,2,NULL}`. */
+/** An array of whole numbers as one text parameter: `{1,2,NULL}`. */
 export function numbersLiteral(values: readonly (number | null)[]): string {
   return `{${values.map((value) => value ?? 'NULL').join(',')}}`
 }

@@ -17,6 +17,9 @@ class TextStatement extends SQL {
   }
 }
 
+/** Makes the statement, with its values, for whom it is run on. */
+export type FixedStatement = (on: Executor, values: readonly Value[]) => SQL
+
 /** By text; there are a few for each schema. */
 const names = new Map<string, string>()
 
@@ -32,9 +35,7 @@ export function nameOfFixed(text: string): string | undefined {
  * @param text makes the text; `named('append')` is the qualified and quoted name of one of ours
  * @returns makes the statement for {@link runQuery}
  */
-export function fixedStatement(
-  text: (named: (name: string) => string) => string,
-): (on: Executor, values: readonly Value[]) => SQL {
+export function fixedStatement(text: (named: (name: string) => string) => string): FixedStatement {
   const texts = new Map<string, string>()
   return ({ schema }, values) => {
     let known = texts.get(schema)

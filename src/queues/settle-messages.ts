@@ -1,6 +1,6 @@
 import { arrayLiteral, numbersLiteral } from '../db/array-literal.ts'
 import { toNumbers } from '../db/decode.ts'
-import { fixedStatement, type Value } from '../db/fixed-statement.ts'
+import { fixedStatement, type FixedStatement, type Value } from '../db/fixed-statement.ts'
 import { executorFor, type Db, type Executor, type TxOption } from '../db/port.ts'
 import { runQuery } from '../db/run.ts'
 import { describeError } from '../errors/describe-error.ts'
@@ -164,7 +164,7 @@ const retryStatement = fixedStatement(
 
 async function settle(
   on: Executor,
-  statement: (typeof statements)['ack'],
+  statement: FixedStatement,
   queue: string,
   items: readonly Held[],
   more: Value[] = [],

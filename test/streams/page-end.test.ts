@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { TestDatabase } from '../support/database.ts'
-import { createMigratedDatabase } from '../support/migrated.ts'
+import { openMigratedSession } from '../support/migrated.ts'
 
 const read = `select o_offset::int as offset, o_data as data, o_headers as headers
   from millrace.read_events($1, 0, $2, $3, null, $4, 10000)`
@@ -21,17 +20,12 @@ const plain = (): string => JSON.stringify(randomBytes(1200).toString('base64'))
 const outOfLine = (): string => JSON.stringify(randomBytes(4000).toString('base64'))
 
 describe('a page of read_events ends with the first event by which its size is reached (S1)', () => {
-  let database: TestDatabase
   let client: pg.Client
+  let close: () => Promise<void>
   beforeAll(async () => {
-    database = await createMigratedDatabase()
-    client = new pg.Client(database.url)
-    await client.connect()
+    ;({ client, close } = await openMigratedSession())
   })
-  afterAll(async () => {
-    await client.end()
-    await database.drop()
-  })
+  afterAll(() => close())
 
   async function store(stream: string, data: string[], headers: (string | null)[]): Promise<Stored[]> {
     const types = data.map((_, n) => (n % 3 === 0 ? 'other' : 't'))

@@ -1,7 +1,6 @@
-import pg from 'pg'
+import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { TestDatabase } from '../support/database.ts'
-import { createMigratedDatabase } from '../support/migrated.ts'
+import { openMigratedSession } from '../support/migrated.ts'
 import { rowsTouched } from '../support/rows-touched.ts'
 
 const read = 'select * from millrace.read_events($1, $2, 100, null, null, 1000000, 1000)'
@@ -9,12 +8,10 @@ const search = `select millrace.offset_at(id, now()) from millrace.streams where
 const trim = 'select millrace.trim_events($1, 500, 100) as n'
 
 describe('a stream', () => {
-  let database: TestDatabase
   let client: pg.Client
+  let close: () => Promise<void>
   beforeAll(async () => {
-    database = await createMigratedDatabase()
-    client = new pg.Client(database.url)
-    await client.connect()
+    ;({ client, close } = await openMigratedSession())
     await client.query(
       `select from millrace.append('orders', array_fill('t'::text, '{20000}'), array_fill(null::text, '{20000}'),
         array_fill('1'::text, '{20000}'), array_fill(null::text, '{20000}'), null, null)`,
@@ -23,10 +20,7 @@ describe('a stream', () => {
     // to this planner looking into an index is worse than reading all of the table and sorting it
     await client.query('set random_page_cost = 100000')
   })
-  afterAll(async () => {
-    await client.end()
-    await database.drop()
-  })
+  afterAll(() => close())
 
   it('is read without a look at events beyond the page, whatever the planner makes of the rest', async () => {
     const page = await rowsTouched(client, ['events'], async () => {

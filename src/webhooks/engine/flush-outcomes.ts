@@ -1,4 +1,4 @@
-import { arrayLiteral } from '../../db/array-literal.ts'
+import { arrayLiteral, numbersLiteral } from '../../db/array-literal.ts'
 import { fixedStatement } from '../../db/fixed-statement.ts'
 import type { Db } from '../../db/port.ts'
 import { runQuery } from '../../db/run.ts'
@@ -116,13 +116,12 @@ interface FlushRow {
 
 /** A list for each column; by far the most of the statement's text, and of what the database spends on reading it. */
 function laneValues(lanes: readonly LaneFlush[]): string[] {
-  const plain = (of: (lane: LaneFlush) => string | number): string => `{${lanes.map(of).join(',')}}`
   return [
     arrayLiteral(lanes.map(({ webhookId }) => webhookId)),
-    plain(({ token }) => token),
-    plain(({ offset }) => offset),
-    plain(flagsOf),
-    plain(({ fence }) => fence),
+    arrayLiteral(lanes.map(({ token }) => token)),
+    numbersLiteral(lanes.map(({ offset }) => offset)),
+    numbersLiteral(lanes.map(flagsOf)),
+    numbersLiteral(lanes.map(({ fence }) => fence)),
   ]
 }
 
